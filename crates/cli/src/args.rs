@@ -66,6 +66,7 @@ impl Command {
             Command::Machines(args) => args.spec.clone().unwrap_or_default(),
             Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
             Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
+            Command::Info(args) => name(&args.file),
         }
     }
 }
@@ -113,6 +114,10 @@ Example: conset verify all.json
     /// Write source code or listings from a schedule.
     #[command(after_help = "Example: conset emit all.json --format rust -o generated")]
     Emit(EmitArgs),
+    /// Describe a file: what a mesh, graph or matrix contains and what of it is not used, or the sets
+    /// of a compiled file.
+    #[command(after_help = "Example: conset info wing.msh")]
+    Info(InfoArgs),
     /// List the machine presets, or describe one machine.
     #[command(after_help = "Example: conset machines torus:4x4x4")]
     Machines(MachinesArgs),
@@ -168,6 +173,12 @@ pub(crate) struct InputOptions {
     /// Partition file: the part of each element, vertex or row, one per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) partition: Option<PathBuf>,
+    /// Replace the decomposition that the input states by one of the partitioner.
+    #[arg(long, conflicts_with = "partition")]
+    pub(crate) repartition: bool,
+    /// Keep nodes separate that the input joins across a periodic boundary.
+    #[arg(long)]
+    pub(crate) ignore_periodic: bool,
     /// What is partitioned.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
@@ -209,6 +220,8 @@ impl InputOptions {
             ("--format", self.format.is_some()),
             ("--parts", self.parts.is_some()),
             ("--partition", self.partition.is_some()),
+            ("--repartition", self.repartition),
+            ("--ignore-periodic", self.ignore_periodic),
             ("--elements", matches!(self.elements, ElementsArg::Triangles)),
             ("--placement", self.placement.is_some()),
             ("--words", self.words.is_some()),
@@ -465,6 +478,19 @@ pub(crate) enum EmitFormat {
     Listing,
     /// The image in the text form (.cset).
     Text,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InfoArgs {
+    /// Mesh, graph, matrix, decomposition, connection set, schedule, image or machine file; - for
+    /// standard input.
+    pub(crate) file: PathBuf,
+    /// Input format, if it cannot be inferred from the file.
+    #[arg(long)]
+    pub(crate) format: Option<String>,
+    /// Keep nodes separate that the file joins across a periodic boundary.
+    #[arg(long)]
+    pub(crate) ignore_periodic: bool,
 }
 
 #[derive(Args, Debug)]

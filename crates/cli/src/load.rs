@@ -17,6 +17,7 @@ use crate::args::{
 use crate::error::CliError;
 use crate::files;
 use crate::memory;
+use crate::mesh_files::{self, Opened};
 use crate::progress::ProgressDisplay;
 use crate::text::Terminal;
 
@@ -171,8 +172,6 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         .help("leave out --words; the file contains the words of each connection")
         .into());
     }
-    let (name, bytes) =
-        files::read(Path::new(&args.input)).map_err(|e| perhaps_pattern(args, e))?;
     let partition = args.options.partition.as_deref().map(files::read).transpose()?;
     let options = LoadOptions::default()
         .format(args.options.format.as_deref())
@@ -184,11 +183,24 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         })
         .placement(args.options.placement.map_or(Method::default(), method))
         .seed(args.seed())
-        .memory(memory::limit());
+        .memory(memory::limit())
+        .ignore_periodic(args.options.ignore_periodic)
+        .repartition(args.options.repartition);
+    let format = args.options.format.as_deref();
+    let opened = mesh_files::open(Path::new(&args.input), format, &options.read_options())
+        .map_err(|e| perhaps_pattern(args, e))?;
+    let (name, bytes, reading) = match opened {
+        Opened::File(name, bytes) => (name, bytes, None),
+        Opened::Mesh(name, reading) => (name, Vec::new(), Some(*reading)),
+    };
     // If the file names its own machine, the dead parts refer to that machine and may not exist here.
     let here = machine.as_ref().unwrap_or(&whole);
-    let mut input = input::load(&name, &bytes, here, &options, &mut |p| bar.observe(p))
-        .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
+    let observer = &mut |p| bar.observe(p);
+    let mut input = match reading {
+        Some(reading) => input::from_reading(&name, reading, here, &options, observer),
+        None => input::load(&name, &bytes, here, &options, observer),
+    }
+    .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
     let own = match &input {
         Input::Program(loaded) => loaded.machine.clone(),
         _ => None,
@@ -415,6 +427,8 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         ("--partition", args.options.partition.is_some()),
         ("--format", args.options.format.is_some()),
         ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
+        ("--repartition", args.options.repartition),
+        ("--ignore-periodic", args.options.ignore_periodic),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),

@@ -17,6 +17,7 @@ mod files;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
+mod mesh_files;
 mod progress;
 mod text;
 
@@ -65,6 +66,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Diff(args) => commands::diff::run(args, &terminal),
         Command::Verify(args) => commands::verify::run(args, &terminal),
         Command::Bound(args) => commands::bound::run(args, &terminal),
+        Command::Info(args) => commands::info::run(args, &terminal),
         Command::Emit(args) => commands::emit::run(args, &terminal),
         Command::Machines(args) => commands::machines::run(args, &terminal),
         Command::Patterns(args) => commands::patterns::run(args, &terminal),

@@ -13,8 +13,9 @@ use conset_ir::{
     Program, Schedule, ShapeError,
 };
 use conset_mesh::halo::{self, Halo};
+use conset_mesh::model::Inventory;
 use conset_mesh::partition::{self, Partition};
-use conset_mesh::read::{self, Format};
+use conset_mesh::read::{self, Format, ReadOptions, Reading};
 use conset_mesh::{Source, patterns, triangles};
 use conset_partition_route::placement::{self, Method};
 use serde::Serialize;
@@ -67,6 +68,10 @@ pub struct LoadOptions<'a> {
     /// Greatest number of bytes that the input may take in memory; no limit if not given. Compressed
     /// inputs declare beforehand what they need.
     pub memory: Option<u64>,
+    /// Whether nodes that the file joins across a periodic boundary stay separate.
+    pub ignore_periodic: bool,
+    /// Whether the decomposition that the file states is replaced by one of the partitioner.
+    pub repartition: bool,
 }
 
 impl<'a> LoadOptions<'a> {
@@ -111,6 +116,25 @@ impl<'a> LoadOptions<'a> {
     pub fn memory(self, bytes: impl Into<Option<u64>>) -> Self {
         Self { memory: bytes.into(), ..self }
     }
+
+    /// Sets whether the nodes of periodic boundaries stay separate.
+    #[must_use]
+    pub fn ignore_periodic(self, ignore: bool) -> Self {
+        Self { ignore_periodic: ignore, ..self }
+    }
+
+    /// Sets whether a stated decomposition is replaced.
+    #[must_use]
+    pub fn repartition(self, repartition: bool) -> Self {
+        Self { repartition, ..self }
+    }
+
+    /// The options of the readers of meshes.
+    pub fn read_options(&self) -> ReadOptions {
+        ReadOptions::default()
+            .with_memory(self.memory.unwrap_or(u64::MAX))
+            .with_join_periodic(!self.ignore_periodic)
+    }
 }
 
 /// A program on the cells of a machine.
@@ -126,11 +150,13 @@ pub struct LoadedProgram {
     /// The placement of the parts, or of the cells that the sets name; `None` if the sets are
     /// unchanged.
     pub placement: Option<PlacementReport>,
+    /// What the file contains and what of it is not used, if it is a mesh.
+    pub inventory: Option<Inventory>,
 }
 
 impl From<Program> for LoadedProgram {
     fn from(program: Program) -> Self {
-        Self { program, machine: None, halo: None, placement: None }
+        Self { program, machine: None, halo: None, placement: None, inventory: None }
     }
 }
 
@@ -253,6 +279,7 @@ pub fn load(
                 machine,
                 halo: None,
                 placement: None,
+                inventory: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -267,11 +294,27 @@ pub fn load(
             }
         }),
         InputKind::Mesh(format) => {
-            let source =
-                read::read_within(format, name, bytes, options.memory.unwrap_or(u64::MAX))?;
-            Ok(Input::Program(Box::new(from_source(name, source, machine, options, observer)?)))
+            let reading = read::read_with(format, name, bytes, &options.read_options())?;
+            from_reading(name, reading, machine, options, observer)
         }
     }
+}
+
+/// Partitions and places a mesh, graph or matrix that a reader of [`conset_mesh::read`] returned, as
+/// from inputs that are several files.
+///
+/// # Errors
+/// Parts that do not fit the machine or the input.
+pub fn from_reading(
+    name: &str,
+    reading: Reading,
+    machine: &Machine,
+    options: &LoadOptions<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Input, CompileError> {
+    let mut loaded = from_source(name, reading.source, machine, options, observer)?;
+    loaded.inventory = reading.inventory;
+    Ok(Input::Program(Box::new(loaded)))
 }
 
 /// Parses one of the project's own formats. Options about parts are refused, because connection sets
@@ -285,6 +328,8 @@ fn parse_document(
         ("--parts", options.parts.is_some()),
         ("--partition", options.partition.is_some()),
         ("--elements", options.elements != PartitionUnit::AsRead),
+        ("--ignore-periodic", options.ignore_periodic),
+        ("--repartition", options.repartition),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -329,7 +374,13 @@ pub(crate) fn from_source(
     let set = halo.set.clone().placed(&place).map_err(|e| placement_bug(&e))?;
     let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
     let halo = Some(PlacedHalo { halo, place });
-    Ok(LoadedProgram { program: set.into(), machine: None, halo, placement: Some(placement) })
+    Ok(LoadedProgram {
+        program: set.into(),
+        machine: None,
+        halo,
+        placement: Some(placement),
+        inventory: None,
+    })
 }
 
 fn placement_bug(error: &ShapeError) -> CompileError {
@@ -378,8 +429,8 @@ pub fn place(
     Ok(())
 }
 
-/// The partition in the given file, else the one in the input (unless another number of parts is
-/// requested), else one by METIS.
+/// The partition in the given file, else the one in the input (unless it is to be replaced), else one
+/// by METIS.
 fn partition_of(
     name: &str,
     source: &Source,
@@ -389,10 +440,25 @@ fn partition_of(
     if let Some((file, bytes)) = options.partition {
         return partition::read_file(file, bytes, partition::item_count(source), options.parts);
     }
-    if let Some(stated) = partition::stated(source)
-        && options.parts.is_none_or(|parts| parts == stated.part_count())
-    {
-        return Ok(stated);
+    let stated = match options.repartition {
+        true => None,
+        false => partition::stated(source),
+    };
+    if let Some(stated) = stated {
+        return match options.parts {
+            Some(parts) if parts != stated.part_count() => {
+                let count = stated.part_count();
+                let message = format!("the file is decomposed into {count} parts already");
+                let at = At::Path(parts.to_string());
+                Err(InputError::new("--parts", at, message).help(match source {
+                    Source::Connections(_) => {
+                        "leave out --parts; a list of connections cannot be partitioned again"
+                    }
+                    _ => "leave out --parts, or add --repartition to replace this decomposition",
+                }))
+            }
+            _ => Ok(stated),
+        };
     }
     // A mesh with fewer elements than the machine has cells leaves cells without work. More parts
     // than items are an error only if requested.

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::CompileArgs;
+use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
@@ -28,6 +29,9 @@ struct CompileReport {
     summary: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<PlacementReport>,
+    /// What of a mesh was attached, joined or not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mesh: Option<String>,
     output: Option<String>,
     /// Groups of sets that could be merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,6 +71,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         summary: Summary::new(&compiled, halo),
         output: args.output.as_ref().map(|path| path.display().to_string()),
         placement: loaded.and_then(|loaded| loaded.placement.clone()),
+        mesh: mesh_note(&job.input),
         fusions: compiled.fusions().to_vec(),
         seconds,
         stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
@@ -76,6 +81,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         return Ok(());
     }
     terminal.print(&report, |out| {
+        write_note(out, report.mesh.as_deref())?;
         write_summary(out, &report.summary)?;
         if args.compiler.explain_search {
             write_trials(out, &report.summary)?;

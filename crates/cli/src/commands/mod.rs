@@ -5,6 +5,7 @@ pub(crate) mod compile;
 pub(crate) mod diff;
 pub(crate) mod emit;
 pub(crate) mod generate;
+pub(crate) mod info;
 pub(crate) mod machines;
 pub(crate) mod patterns;
 pub(crate) mod reproduce;

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::compile::{write_refused, write_summary};
+use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
@@ -83,6 +84,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     let summary = Summary::new(&compiled, halo);
     let report = report(&runs, compiled.schedule().machine().parameters());
     terminal.print(&report, |out| {
+        write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
         for run in &runs {
             write_run(out, run)?;

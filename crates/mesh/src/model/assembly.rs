@@ -13,6 +13,8 @@
 //! Nothing is left out silently: the [`Inventory`] counts both kinds by type and lists everything
 //! else that the file has with the reason why it is not used.
 
+mod merge;
+
 use std::collections::{BTreeMap, HashMap};
 
 use conset_ir::convert::{index, to_u32};
@@ -20,6 +22,7 @@ use conset_ir::{At, InputError, Result, limits};
 
 use super::element_type::ElementType;
 use super::{Mesh, row};
+pub(crate) use merge::merge;
 
 /// Part of an element that the file puts into none.
 pub(crate) const NO_PART: u32 = u32::MAX;
@@ -72,7 +75,8 @@ pub struct Inventory {
     /// Nodes that the file says are the same as another one (periodic boundaries) and that were
     /// replaced by it.
     pub joined_nodes: usize,
-    /// Elements by type, in ascending order of the shape.
+    /// Elements by type, in ascending order of the shape; empty if the file does not state the
+    /// types.
     pub elements: Vec<TypeCount>,
     /// Groups, in the file's order.
     pub groups: Vec<Group>,
@@ -92,6 +96,10 @@ impl Inventory {
 
     /// The inventory of a mesh whose file has elements of one dimension only and nothing else.
     pub fn of_mesh(format: impl Into<String>, mesh: &Mesh) -> Self {
+        Self { elements: counts_of(mesh), ..Self::without_types(format, mesh) }
+    }
+
+    fn without_types(format: impl Into<String>, mesh: &Mesh) -> Self {
         let mut used = vec![false; mesh.node_count()];
         for &node in mesh.element_nodes() {
             used[index(node)] = true;
@@ -108,6 +116,19 @@ impl Inventory {
             bounding_box: bounding_box(mesh.coordinates()),
         }
     }
+}
+
+/// Elements by type, as dimension and number of nodes tell; empty if they do not.
+fn counts_of(mesh: &Mesh) -> Vec<TypeCount> {
+    let mut counts: BTreeMap<ElementType, usize> = BTreeMap::new();
+    for nodes in mesh.elements() {
+        let Some(element_type) = ElementType::of_dimension(mesh.dimension(), nodes.len()) else {
+            return Vec::new();
+        };
+        *counts.entry(element_type).or_default() += 1;
+    }
+    let count = |(element_type, count)| TypeCount { element_type, count, attached: 0 };
+    counts.into_iter().map(count).collect()
 }
 
 /// A mesh with its inventory, and which element of the file each of its elements is.
@@ -169,9 +190,19 @@ impl Assembly {
         self.coordinates = coordinates;
     }
 
+    /// Name and version of the format.
+    pub fn format(&self) -> &str {
+        &self.format
+    }
+
     /// Number of nodes.
     pub fn node_count(&self) -> usize {
         self.node_count
+    }
+
+    /// Sets the file's own id of each node.
+    pub(crate) fn set_node_ids(&mut self, ids: Vec<u64>) {
+        self.node_ids = ids;
     }
 
     /// Number of elements.
@@ -299,7 +330,7 @@ impl Assembly {
         if some_part {
             mesh = mesh.with_parts(parts, self.part_count).map_err(shape)?;
         }
-        let mut inventory = Inventory::of_mesh(self.format, &mesh);
+        let mut inventory = Inventory::without_types(self.format, &mesh);
         inventory.unused_nodes -= joined_nodes.min(inventory.unused_nodes);
         inventory.joined_nodes = joined_nodes;
         inventory.elements = elements;

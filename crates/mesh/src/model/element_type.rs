@@ -102,6 +102,29 @@ impl ElementType {
         (node_count >= shape.corner_count()).then_some(Self { shape, node_count: node_count_16 })
     }
 
+    /// The type of an element of which only the dimension and the number of nodes are known; `None`
+    /// if these do not tell.
+    ///
+    /// ```
+    /// use conset_mesh::model::ElementType;
+    ///
+    /// assert_eq!(ElementType::of_dimension(3, 10).unwrap().to_string(), "10-node tetrahedron");
+    /// assert!(ElementType::of_dimension(0, 3).is_none());
+    /// ```
+    pub fn of_dimension(dimension: u8, node_count: usize) -> Option<Self> {
+        let shape = match (dimension, node_count) {
+            (1, 2..) => Shape::Line,
+            (2, 3 | 6) => Shape::Triangle,
+            (2, 4 | 8 | 9) => Shape::Quadrilateral,
+            (3, 4 | 10) => Shape::Tetrahedron,
+            (3, 5 | 13 | 14) => Shape::Pyramid,
+            (3, 6 | 15 | 18) => Shape::Prism,
+            (3, 8 | 20 | 27) => Shape::Hexahedron,
+            _ => return None,
+        };
+        Self::new(shape, node_count)
+    }
+
     /// The shape.
     pub fn shape(self) -> Shape {
         self.shape

@@ -13,16 +13,18 @@
 //! | `metis-mesh` | `.mesh` | METIS 5 mesh: the nodes of each element |
 //! | `matrix-market` | `.mtx` | pattern of a sparse matrix |
 //! | `spark98` | `.pack` | a partitioned mesh with its lists of shared nodes |
-//! | `su2` | `.su2` | nodes and elements of one zone |
+//! | `su2` | `.su2` | nodes and elements of all zones |
 //! | `tetgen` | `.ele` | elements of Triangle and TetGen; their `.node` file is not needed |
-//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, uncompressed or zlib |
+//! | `vtu` | `.vtu` | unstructured grids of VTK: text, base64 or appended, with any of VTK's compressors, in one or several pieces |
 //! | `vtk-legacy` | `.vtk` | unstructured grids in VTK's legacy form, ASCII and binary, versions 1 to 5 |
 //! | `mfem` | `.mesh` | MFEM meshes 1.0, 1.2 and 1.3 |
 //! | `exodus` | `.exo`, `.e`, `.g` | Exodus II in the classic NetCDF formats |
 //! | `abaqus` | `.inp` | nodes and elements of Abaqus and CalculiX input |
 //! | `ucd` | `.ucd`, `.inp` | AVS UCD, ASCII |
 //!
-//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these.
+//! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these, and
+//! [`read_openfoam_decomposed`] those of a decomposed case. [`read_split_gmsh`] takes the files of a
+//! mesh that Gmsh split into one file for each part.
 //!
 //! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
 //!
@@ -44,6 +46,7 @@ mod netcdf;
 mod numbering;
 mod openfoam;
 mod spark98;
+mod split;
 mod su2;
 mod tetgen;
 mod ucd;
@@ -54,7 +57,8 @@ use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
-pub use openfoam::{PolyMesh, read_openfoam};
+pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
+pub use split::{read_split_gmsh, split_part_count};
 
 use crate::model::{Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
@@ -136,6 +140,26 @@ impl Format {
             Format::Exodus => "exodus",
             Format::Abaqus => "abaqus",
             Format::Ucd => "ucd",
+        }
+    }
+
+    /// The name of the format in prose, such as `METIS graph`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Format::Gmsh => "Gmsh",
+            Format::MetisGraph => "METIS graph",
+            Format::GraphConnections => "connections in METIS graph syntax",
+            Format::MetisMesh => "METIS mesh",
+            Format::MatrixMarket => "Matrix Market",
+            Format::Spark98 => "Spark98 pack file",
+            Format::Su2 => "SU2",
+            Format::Tetgen => "Triangle or TetGen elements",
+            Format::Vtu => "VTU",
+            Format::VtkLegacy => "legacy VTK",
+            Format::Mfem => "MFEM mesh",
+            Format::Exodus => "Exodus II",
+            Format::Abaqus => "Abaqus input",
+            Format::Ucd => "AVS UCD",
         }
     }
 
@@ -290,7 +314,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
         Format::MetisMesh => metis::read_mesh(file, bytes).map(Source::Mesh),
         Format::MatrixMarket => matrix_market::read(file, bytes).map(Source::Matrix),
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
-        Format::Su2 => su2::read(file, bytes).map(Source::Mesh),
+        Format::Su2 => return su2::read(file, bytes)?.into_reading(file, options),
         Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
         Format::Vtu => return vtu::read(file, bytes, options.memory)?.into_reading(file, options),
         Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
@@ -299,7 +323,15 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
         Format::Abaqus => return abaqus::read(file, bytes)?.into_reading(file, options),
         Format::Ucd => return ucd::read(file, bytes)?.into_reading(file, options),
     };
-    source.map(|source| Reading { source, inventory: None, origin: None })
+    source.map(|source| {
+        let inventory = match &source {
+            Source::Mesh(mesh) => Some(mesh),
+            Source::Decomposition(decomposition) => Some(decomposition.mesh()),
+            Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => None,
+        }
+        .map(|mesh| Inventory::of_mesh(format.title(), mesh));
+        Reading { source, inventory, origin: None }
+    })
 }
 
 /// What was read from a file.
@@ -308,9 +340,10 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
 pub struct Reading {
     /// The mesh, graph, matrix, decomposition or list of connections.
     pub source: Source,
-    /// What the file contains, for formats with elements of several dimensions.
+    /// What the file contains, if it is a mesh.
     pub inventory: Option<Inventory>,
-    /// Which elements of the file those of the mesh are, for the same formats.
+    /// Which elements of the file those of the mesh are, for formats with elements of several
+    /// dimensions.
     pub origin: Option<ElementOrigin>,
 }
 

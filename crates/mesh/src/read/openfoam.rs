@@ -13,7 +13,9 @@
 //! compressed with gzip. A mesh is several files, so it is not a [`Format`](super::Format): whoever opens files
 //! gives all of them to [`read_openfoam`].
 //!
-//! One folder `processorN` of a decomposed case is refused. The faces of cyclic patches are not
+//! One folder `processorN` of a decomposed case is refused; [`read_openfoam_decomposed`] reads all of
+//! them. The numbers of their nodes and cells in the whole case are in `pointProcAddressing` and
+//! `cellProcAddressing`. The faces of cyclic patches are not
 //! joined, which the inventory says.
 
 use std::borrow::Cow;
@@ -24,6 +26,7 @@ use conset_ir::{At, InputError, Result, limits};
 
 use super::cursor::{Cursor, show};
 use super::{ReadOptions, Reading, check_room, gzip, push_element};
+use crate::model::assembly::merge;
 use crate::model::{Assembly, ElementType, Shape};
 
 /// The bytes of the files of a folder `polyMesh`.
@@ -41,11 +44,75 @@ pub struct PolyMesh<'a> {
     pub boundary: Option<&'a [u8]>,
 }
 
+/// The bytes of the files of a folder `processorN/constant/polyMesh`.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorMesh<'a> {
+    /// The mesh of the part.
+    pub mesh: PolyMesh<'a>,
+    /// `pointProcAddressing`: the number of each point in the whole case.
+    pub points: &'a [u8],
+    /// `cellProcAddressing`: the number of each cell in the whole case.
+    pub cells: &'a [u8],
+}
+
+/// Reads a decomposed case as the decomposition that it is; `folders` are the names of the folders
+/// `polyMesh` of the processors in ascending order, for errors.
+///
+/// # Errors
+/// As [`read_openfoam`], and parts that contradict each other.
+pub fn read_openfoam_decomposed(
+    folders: &[&str],
+    parts: &[ProcessorMesh<'_>],
+    options: &ReadOptions,
+) -> Result<Reading> {
+    let mut pieces = Vec::new();
+    let case = folders.first().copied().unwrap_or("<case>");
+    if folders.len() != parts.len() || parts.len() > limits::PARTS {
+        let message = format!("{} folders of {} parts", folders.len(), parts.len());
+        return Err(InputError::new(case, At::Whole, message));
+    }
+    for (part, (&folder, files)) in folders.iter().zip(parts).enumerate() {
+        let mut piece = assembly(folder, files.mesh, options, true)?;
+        let addresses = |file: &str, bytes: &[u8], count: usize| {
+            let name = format!("{folder}/{file}");
+            let numbers = labels(&name, &decompressed(&name, bytes, options.memory)?)?;
+            if numbers.len() != count {
+                let message = format!("{} numbers; the mesh has {count}", numbers.len());
+                return Err(InputError::new(name, At::Whole, message));
+            }
+            let mut sorted = numbers.clone();
+            sorted.sort_unstable();
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                let message = format!("the number {} is given twice", pair[0]);
+                return Err(InputError::new(name, At::Whole, message));
+            }
+            Ok(numbers.into_iter().map(|number| u64::from(number) + 1).collect::<Vec<u64>>())
+        };
+        piece.set_node_ids(addresses("pointProcAddressing", files.points, piece.node_count())?);
+        let cells = piece.element_count();
+        piece.set_element_ids(addresses("cellProcAddressing", files.cells, cells)?);
+        piece.set_parts(vec![to_u32(part); cells], parts.len());
+        pieces.push(piece);
+    }
+    let format = format!("OpenFOAM polyMesh of {} processors", parts.len());
+    merge(format, folders, pieces)?.into_reading(case, options)
+}
+
 /// Reads a mesh; `folder` is the name of its folder for errors.
 ///
 /// # Errors
 /// As [`read`](super::read()); the error names the file in the folder.
 pub fn read_openfoam(folder: &str, files: PolyMesh<'_>, options: &ReadOptions) -> Result<Reading> {
+    assembly(folder, files, options, false)?.into_reading(folder, options)
+}
+
+/// Reads the cells; those of one part of a decomposed case if `is_part`.
+fn assembly(
+    folder: &str,
+    files: PolyMesh<'_>,
+    options: &ReadOptions,
+    is_part: bool,
+) -> Result<Assembly> {
     let name = |file: &str| format!("{folder}/{file}");
     let plain = |file: &str, bytes| decompressed(&name(file), bytes, options.memory);
     let points = points(&name("points"), &plain("points", files.points)?)?;
@@ -63,7 +130,7 @@ pub fn read_openfoam(folder: &str, files: PolyMesh<'_>, options: &ReadOptions) -
     }
     let mut assembly = Assembly::new("OpenFOAM polyMesh");
     if let Some(bytes) = files.boundary {
-        boundary(&name("boundary"), &plain("boundary", bytes)?, &mut assembly)?;
+        boundary(&name("boundary"), &plain("boundary", bytes)?, &mut assembly, is_part)?;
     }
     // Every cell has faces, so there are at most as many cells as entries.
     let cells = owner.iter().chain(&neighbour).max().map_or(0, |&cell| index(cell) + 1);
@@ -118,7 +185,7 @@ pub fn read_openfoam(folder: &str, files: PolyMesh<'_>, options: &ReadOptions) -
         };
         push_element(&cursor, &mut assembly, element_type, &nodes)?;
     }
-    assembly.into_reading(folder, options)
+    Ok(assembly)
 }
 
 fn decompressed<'a>(file: &str, bytes: &'a [u8], memory: u64) -> Result<Cow<'a, [u8]>> {
@@ -369,7 +436,7 @@ fn labels(file: &str, bytes: &[u8]) -> Result<Vec<u32>> {
 }
 
 /// The types of the patches: those that join faces are refused or reported.
-fn boundary(file: &str, bytes: &[u8], assembly: &mut Assembly) -> Result<()> {
+fn boundary(file: &str, bytes: &[u8], assembly: &mut Assembly, is_part: bool) -> Result<()> {
     let mut foam = Foam::open(file, bytes)?;
     foam.binary = false;
     let count = foam.list(0, "patches")?;
@@ -384,12 +451,14 @@ fn boundary(file: &str, bytes: &[u8], assembly: &mut Assembly) -> Result<()> {
             }
             let value = foam.token("a value")?;
             if key == b"type" {
-                if value.starts_with(b"processor") {
+                if value.starts_with(b"processor") && !is_part {
                     return Err(foam
                         .error(value, "one part of a decomposed case".to_owned())
-                        .help("give the mesh of the whole case (constant/polyMesh; `reconstructParMesh`)"));
+                        .help("give the folder of the case, which has all folders `processorN`"));
                 }
-                *types.entry(show(value)).or_default() += 1;
+                if !value.starts_with(b"processor") {
+                    *types.entry(show(value)).or_default() += 1;
+                }
             }
             let mut last = value;
             while last != b";" {
@@ -403,7 +472,12 @@ fn boundary(file: &str, bytes: &[u8], assembly: &mut Assembly) -> Result<()> {
             true => "periodic boundaries, which are not joined",
             false => "boundary data",
         };
-        assembly.add_unused(format!("{count} patches of type {name}"), why);
+        // Each part of a decomposed case has all patches of the case.
+        let what = match is_part {
+            true => format!("patches of type {name}"),
+            false => format!("{count} patches of type {name}"),
+        };
+        assembly.add_unused(what, why);
     }
     Ok(())
 }

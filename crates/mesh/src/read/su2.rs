@@ -2,45 +2,67 @@
 //!
 //! A file has lines `KEY= value`; rows of data follow some of them: `NDIME` (2 or 3), `NELEM` with a
 //! row `type nodes... [number]` for each element, `NPOIN` with a row `coordinates... [number]` for
-//! each node. `%` starts a comment line. Nodes count from 0 and are numbered by their rows. Boundary
-//! markers and all other keys are skipped. Files with several zones are rejected.
+//! each node. `%` starts a comment line. Nodes count from 0 and are numbered by their rows; further
+//! numbers in a row are not used. Boundary markers and all other keys are skipped, which the
+//! inventory says.
+//!
+//! A file with `NZONE` above 1 has these keys once for each `IZONE`. Zones do not share nodes: SU2
+//! interpolates between them. So the mesh has the nodes and elements of one zone after the other.
+
+use std::collections::BTreeSet;
 
 use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Result, limits};
 
 use super::cursor::{Cursor, show};
-use crate::model::Mesh;
+use super::push_element;
+use crate::model::element_type::from_vtk;
+use crate::model::{Assembly, ElementType};
 
-/// Dimension and number of nodes of a VTK cell type.
-fn element_type(number: u64) -> Option<(u8, usize)> {
-    Some(match number {
-        3 => (1, 2),
-        5 => (2, 3),
-        9 => (2, 4),
-        10 => (3, 4),
-        12 => (3, 8),
-        13 => (3, 6),
-        14 => (3, 5),
-        _ => return None,
-    })
+/// Greatest number of skipped keys that are named.
+const NAMED_KEYS: usize = 20;
+
+/// The element type with the number of a VTK cell type.
+fn element_type(number: u64) -> Option<ElementType> {
+    if !matches!(number, 3 | 5 | 9 | 10 | 12 | 13 | 14) {
+        return None;
+    }
+    let (shape, count) = from_vtk(number)?;
+    ElementType::new(shape, count?)
+}
+
+/// What was read of the current zone.
+#[derive(Default)]
+struct Zone {
+    dimension: Option<u8>,
+    element_count: Option<usize>,
+    /// The largest node number of an element, and its position.
+    largest: (u64, usize),
+    node_count: Option<usize>,
 }
 
 #[derive(Default)]
 struct Su2Data {
-    dimension: Option<u8>,
-    first: Option<Vec<u32>>,
-    nodes: Vec<u32>,
-    /// The largest node number of an element, and its position.
-    largest: (u64, usize),
-    coordinates: Option<Vec<[f64; 3]>>,
+    zone: Zone,
+    /// The value of `NZONE`, and how many `IZONE` there were.
+    zone_count: Option<u64>,
+    zones: u64,
+    assembly: Assembly,
+    coordinates: Vec<[f64; 3]>,
+    /// Number of nodes of the zones before this one.
+    before: usize,
     /// The last key is skipped, and so are its rows.
     skipping: bool,
+    markers: usize,
+    /// Rows with more numbers than their own number.
+    long_rows: usize,
+    skipped: BTreeSet<String>,
 }
 
-/// Reads a mesh.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
+/// Reads all zones.
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
     let mut cursor = Cursor::new(file, bytes);
-    let mut data = Su2Data::default();
+    let mut data = Su2Data { assembly: Assembly::new("SU2"), ..Su2Data::default() };
     loop {
         cursor.skip_blank_and_comment_lines(b'%');
         if cursor.at_end() {
@@ -48,21 +70,46 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
         }
         read_entry(&mut cursor, &mut data)?;
     }
+    end_zone(&cursor, &mut data)?;
+    let zones = data.zones.max(1);
+    if let Some(count) = data.zone_count.filter(|&count| count != zones) {
+        let message = format!("the file has {zones} of {count} zones");
+        return Err(cursor.error_at(cursor.offset(), message));
+    }
+    let mut assembly = data.assembly;
+    assembly.set_nodes(data.coordinates.len(), Vec::new(), data.coordinates);
+    if data.markers > 0 {
+        assembly.add_unused(format!("{} boundary markers", data.markers), "boundary data");
+    }
+    if data.long_rows > 0 {
+        assembly.add_unused(format!("more numbers in {} rows", data.long_rows), "not needed");
+    }
+    for key in data.skipped {
+        assembly.add_unused(key, "no nodes and no elements");
+    }
+    Ok(assembly)
+}
+
+/// Checks that a zone is complete.
+fn end_zone(cursor: &Cursor<'_>, data: &mut Su2Data) -> Result<()> {
+    let zone = std::mem::take(&mut data.zone);
     let missing = |key: &str| cursor.error_at(cursor.offset(), format!("the file has no {key}"));
-    let dimension = data.dimension.ok_or_else(|| missing("NDIME"))?;
-    let first = data.first.ok_or_else(|| missing("NELEM"))?;
-    let coordinates = data.coordinates.ok_or_else(|| missing("NPOIN"))?;
-    if first.len() == 1 {
+    zone.dimension.ok_or_else(|| missing("NDIME"))?;
+    let elements = zone.element_count.ok_or_else(|| missing("NELEM"))?;
+    let nodes = zone.node_count.ok_or_else(|| missing("NPOIN"))?;
+    if elements == 0 {
         return Err(missing("elements"));
     }
-    let (largest, place) = data.largest;
-    if largest >= to_u64(coordinates.len()) {
-        let count = coordinates.len();
-        let message = format!("node {largest} of {count}; nodes count from 0");
+    let (largest, place) = zone.largest;
+    if largest >= to_u64(nodes) {
+        let message = format!("node {largest} of {nodes}; nodes count from 0");
         return Err(cursor.error_at(place, message));
     }
-    Mesh::new(dimension, coordinates.len(), coordinates, first, data.nodes)
-        .map_err(|error| error.in_file(file))
+    if data.zones > 0 {
+        data.assembly.add_group(format!("zone {}", data.zones), elements);
+    }
+    data.before = data.coordinates.len();
+    Ok(())
 }
 
 /// Reads a line `KEY= value` and its rows.
@@ -80,15 +127,16 @@ fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
     let key = line[..equals].trim_ascii();
     cursor.seek(start + equals + 1);
     let twice = match key {
-        b"NDIME" => data.dimension.is_some(),
-        b"NELEM" => data.first.is_some(),
-        b"NPOIN" => data.coordinates.is_some(),
+        b"NDIME" => data.zone.dimension.is_some(),
+        b"NELEM" => data.zone.element_count.is_some(),
+        b"NPOIN" => data.zone.node_count.is_some(),
+        b"NZONE" => data.zone_count.is_some(),
         _ => false,
     };
     if twice {
         return Err(cursor.error_at(start, format!("a second {}", show(key))));
     }
-    data.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE");
+    data.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE" | b"IZONE");
     match key {
         b"NDIME" => {
             let dimension = match cursor.integer("the dimension", 3)? {
@@ -96,29 +144,40 @@ fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
                 3 => 3,
                 other => return Err(cursor.error(format!("dimension {other}; expected 2 or 3"))),
             };
-            data.dimension = Some(dimension);
+            data.zone.dimension = Some(dimension);
         }
-        b"NZONE" => {
-            let zones = cursor.integer("the number of zones", u64::MAX)?;
-            check_zones(cursor, zones)?;
-        }
+        b"NZONE" => data.zone_count = Some(cursor.integer("the number of zones", u64::MAX)?),
+        b"IZONE" => begin_zone(cursor, data, start)?,
         b"NELEM" => read_elements(cursor, data, start)?,
         b"NPOIN" => read_points(cursor, data, start)?,
+        b"NMARK" | b"MARKER_ELEMS" | b"SEND_TO" => {}
+        b"MARKER_TAG" => data.markers += 1,
+        _ if data.skipped.len() < NAMED_KEYS => {
+            data.skipped.insert(show(key));
+        }
         _ => {}
     }
     cursor.next_line();
     Ok(())
 }
 
-fn check_zones(cursor: &Cursor<'_>, zones: u64) -> Result<()> {
-    if zones == 1 {
-        return Ok(());
+fn begin_zone(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
+    let number = cursor.integer("the number of the zone", u64::MAX)?;
+    let next = data.zones + 1;
+    let most = data.zone_count.unwrap_or(1);
+    if number != next || number > most {
+        let message = format!("zone {number}; expected zone {next} of {most}");
+        return Err(cursor.error_at(start, message));
     }
-    Err(cursor.error(format!("{zones} zones in one file")).help("write each zone to its own file"))
+    if data.zones > 0 {
+        end_zone(cursor, data)?;
+    }
+    data.zones = next;
+    Ok(())
 }
 
 fn dimension(cursor: &Cursor<'_>, data: &Su2Data, start: usize) -> Result<u8> {
-    data.dimension.ok_or_else(|| cursor.error_at(start, "NDIME must come before this"))
+    data.zone.dimension.ok_or_else(|| cursor.error_at(start, "NDIME must come before this"))
 }
 
 /// Moves to the next row of data.
@@ -129,44 +188,46 @@ fn next_row(cursor: &mut Cursor<'_>) {
 
 fn read_elements(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
     let dimension = dimension(cursor, data, start)?;
-    let count = cursor.integer("the number of elements", to_u64(limits::ELEMENTS))?;
-    let mut first = Vec::with_capacity(cursor.capacity(count, 6) + 1);
-    first.push(0);
+    let most = limits::ELEMENTS - data.assembly.element_count();
+    let count = cursor.integer("the number of elements", to_u64(most))?;
+    let mut own = Vec::new();
+    let mut elements = 0;
     for _ in 0..count {
         next_row(cursor);
         let number = cursor.integer("the type of an element", u64::from(u32::MAX))?;
-        let Some((_, nodes)) = element_type(number).filter(|&(of, _)| of == dimension) else {
+        let Some(element) = element_type(number).filter(|of| of.dimension() == dimension) else {
             return Err(cursor.error(format!(
                 "type {number} is not an element of dimension {dimension} (triangle 5, \
                  quadrilateral 9, tetrahedron 10, hexahedron 12, prism 13, pyramid 14)"
             )));
         };
+        own.clear();
+        let nodes = element.node_count();
         for _ in 0..nodes {
             if cursor.at_line_end() {
                 let message =
                     format!("the row ends early; an element of type {number} has {nodes} nodes");
                 return Err(cursor.error_at(cursor.offset(), message));
             }
-            let node = cursor.integer("a node", to_u64(limits::NODES))?;
-            if node > data.largest.0 {
-                data.largest = (node, cursor.last());
+            let most = to_u64(limits::NODES - data.before);
+            let node = cursor.integer("a node", most)?;
+            if node > data.zone.largest.0 {
+                data.zone.largest = (node, cursor.last());
             }
-            data.nodes.push(to_u32(node));
+            own.push(to_u32(node) + to_u32(data.before));
         }
-        if data.nodes.len() > limits::NODES {
-            return Err(cursor.error("more element nodes than fit 31 bits"));
-        }
-        first.push(to_u32(data.nodes.len()));
-        end_row(cursor)?;
+        push_element(cursor, &mut data.assembly, element, &own)?;
+        elements += 1;
+        end_row(cursor, data)?;
     }
-    data.first = Some(first);
+    data.zone.element_count = Some(elements);
     Ok(())
 }
 
 fn read_points(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
     let dimension = dimension(cursor, data, start)?;
-    let count = cursor.integer("the number of nodes", to_u64(limits::NODES))?;
-    let mut points = Vec::with_capacity(cursor.capacity(count, 4));
+    let count = cursor.integer("the number of nodes", to_u64(limits::NODES - data.before))?;
+    data.coordinates.reserve(cursor.capacity(count, 4));
     for _ in 0..count {
         next_row(cursor);
         let mut point = [0.0; 3];
@@ -177,22 +238,61 @@ fn read_points(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Res
             }
             *x = cursor.real("a coordinate")?;
         }
-        points.push(point);
-        end_row(cursor)?;
+        data.coordinates.push(point);
+        end_row(cursor, data)?;
     }
-    data.coordinates = Some(points);
+    data.zone.node_count = Some(data.coordinates.len() - data.before);
     Ok(())
 }
 
-/// Ends a row, which may have its own number at the end; the number is not used.
-fn end_row(cursor: &mut Cursor<'_>) -> Result<()> {
+/// Ends a row, which may have its own number and more numbers at the end; none of them is used.
+fn end_row(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
     if !cursor.at_line_end() {
         cursor.integer("the row's number", u64::MAX)?;
     }
-    if !cursor.at_line_end() {
-        let token = show(cursor.peek_token());
-        let message = format!("unexpected `{token}` at the end of the row");
-        return Err(cursor.error_at(cursor.offset(), message));
+    if cursor.at_line_end() {
+        return Ok(());
+    }
+    data.long_rows += 1;
+    while !cursor.at_line_end() {
+        cursor.real("a number at the end of the row")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(number: &str, elements: &str) -> String {
+        format!(
+            "{number}NDIME= 2\nNELEM= 1\n{elements}\nNPOIN= 3\n0 0 0\n1 0 1\n0 1 2 7 0.5\nNMARK= 1\n\
+             MARKER_TAG= wall\nMARKER_ELEMS= 1\n3 0 1\n"
+        )
+    }
+
+    #[test]
+    fn zones_are_meshes_without_common_nodes() {
+        let zones = ["IZONE= 1\n", "IZONE= 2\n"].map(|number| zone(number, "5 0 1 2 0"));
+        let made = read("f", format!("NZONE= 2\n{}{}", zones[0], zones[1]).as_bytes()).unwrap();
+        let made = made.into_mesh("f").unwrap();
+        assert_eq!(made.mesh.element(1), [3, 4, 5]);
+        assert_eq!((made.mesh.node_count(), made.inventory.groups.len()), (6, 2));
+        let unused: Vec<&str> = made.inventory.unused.iter().map(|u| u.what.as_str()).collect();
+        assert_eq!(unused, ["2 boundary markers", "more numbers in 2 rows"]);
+    }
+
+    #[test]
+    fn zones_that_do_not_fit_are_refused() {
+        let one = zone("IZONE= 1\n", "5 0 1 2");
+        let error = |text: String| read("f", text.as_bytes()).unwrap_err().to_string();
+        assert!(error(format!("NZONE= 2\n{one}")).contains("1 of 2 zones"));
+        assert!(error(format!("NZONE= 2\n{one}{one}")).contains("expected zone 2"));
+        assert!(
+            error(format!("{one}{}", zone("IZONE= 2\n", "5 0 1 2"))).contains("expected zone 2")
+        );
+        let far = zone("IZONE= 2\n", "5 0 1 3");
+        assert!(error(format!("NZONE= 2\n{one}{far}")).contains("node 3 of 3"));
+        assert!(error(zone("", "5 0 1 2 0 x")).contains("a number at the end of the row"));
+    }
 }

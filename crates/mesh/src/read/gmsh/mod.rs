@@ -7,8 +7,8 @@
 //!
 //! Nodes are numbered by the rank of their tags, so tags may have gaps and be in any order. If Gmsh
 //! partitioned the mesh, the part of each element is kept: in 2.2 the first of an element's partition
-//! tags, before it the third tag, in version 4 the partition of its entity. One file of a mesh that
-//! was split into one file for each partition is refused.
+//! tags, before it the third tag, in version 4 the partition of its entity. Of a mesh that was split
+//! into one file for each partition, [`read`] refuses a single file and [`read_piece`] reads it.
 //!
 //! Binary files of either byte order are supported, in 4.1 with either size of `size_t`.
 
@@ -32,12 +32,35 @@ use super::cursor::{Cursor, show};
 use super::numbering::NodeNumbering;
 use crate::model::Assembly;
 
-/// Reads all elements of a file.
+/// One file of a mesh that was split into one file for each part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Split {
+    /// The only part of the file, from 0.
+    pub(super) part: u32,
+    /// Number of parts of the mesh.
+    pub(super) part_count: usize,
+    /// Where the file ends.
+    end: usize,
+}
+
+/// Reads all elements of a file that has the whole mesh.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
+    let (assembly, split) = read_piece(file, bytes)?;
+    let Some(Split { part, part_count, end }) = split else { return Ok(assembly) };
+    let part = part + 1;
+    let message = format!("one file of a split mesh: it has partition {part} of {part_count} only");
+    Err(Cursor::new(file, bytes).error_at(end, message).help(
+        "put all files NAME_1.msh, NAME_2.msh, ... in one folder and give one of them, or save the \
+         partitioned mesh in one file (Gmsh: Mesh.PartitionSplitMeshFiles = 0)",
+    ))
+}
+
+/// Reads all elements of a file, and which file of a split mesh it is.
+pub(super) fn read_piece(file: &str, bytes: &[u8]) -> Result<(Assembly, Option<Split>)> {
     let mut cursor = Cursor::new(file, bytes);
     cursor.skip_space();
     if cursor.peek_token() == b"$NOD" {
-        return version1::read(cursor);
+        return Ok((version1::read(cursor)?, None));
     }
     let Header { mut reader, version, old, name } = header(cursor)?;
     let mut assembly = Assembly::new(name);
@@ -110,15 +133,10 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
             .error_at(end, "the file has no elements")
             .help("mesh the model before saving it, and save all elements"));
     };
-    if let Some(part) = elements.only_part().filter(|_| entities.part_count > 1) {
-        let (part, count) = (part + 1, entities.part_count);
-        let message = format!("one file of a split mesh: it has partition {part} of {count} only");
-        return Err(reader.cursor.error_at(end, message).help(
-            "save the partitioned mesh in one file (Gmsh: Mesh.PartitionSplitMeshFiles = 0)",
-        ));
-    }
+    let part = elements.only_part().filter(|_| entities.part_count > 1);
+    let split = part.map(|part| Split { part, part_count: entities.part_count, end });
     elements.finish(&mut assembly, entities.part_count, &names);
-    Ok(assembly)
+    Ok((assembly, split))
 }
 
 /// What `$MeshFormat` says.

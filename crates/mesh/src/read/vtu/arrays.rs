@@ -12,7 +12,7 @@
 //!
 //! The counts of the piece determine the length of each array. The header of an array is compared
 //! with that length before anything is decompressed. The bytes are then streamed through a small
-//! buffer. Since zlib can compress a thousandfold, the arrays of a compressed file together may take
+//! buffer. Since zlib and LZMA can compress a thousandfold, the arrays of a compressed file together may take
 //! at most [`RATIO`] times the bytes of the file plus [`SMALL`], whatever the counts declare, and
 //! never more than the memory limit of the reader.
 
@@ -24,7 +24,7 @@ use conset_ir::convert::{to_f64, to_u32, to_u64};
 use roxmltree::Node;
 
 use super::VtuFile;
-use super::bytes::{Base64Reader, ZlibBlocks};
+use super::bytes::{Base64Reader, CompressedBlocks};
 
 /// The end tags of a tree whose appended data were removed.
 pub(super) const CLOSING: &str = "</AppendedData></VTKFile>";
@@ -56,10 +56,14 @@ pub(super) fn split(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// How the blocks of an array are compressed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Compression {
+pub(super) enum Compression {
     None,
     Zlib,
+    Lz4,
+    /// In the container of xz.
+    Lzma,
 }
 
 /// Decodes the arrays of a file.
@@ -96,8 +100,13 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
         let compression = match root.attribute("compressor").unwrap_or("") {
             "" => Compression::None,
             "vtkZLibDataCompressor" => Compression::Zlib,
+            "vtkLZ4DataCompressor" => Compression::Lz4,
+            "vtkLZMADataCompressor" => Compression::Lzma,
             other => {
-                let message = format!("compressor `{other}`; expected vtkZLibDataCompressor");
+                let message = format!(
+                    "compressor `{other}`; expected vtkZLibDataCompressor, vtkLZ4DataCompressor or \
+                     vtkLZMADataCompressor"
+                );
                 return Err(file.error(root, message).help("write it with ZLib or without"));
             }
         };
@@ -111,7 +120,7 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
         let size = to_u64(file.tree.len() + appended.map_or(0, <[u8]>::len));
         let most = size.saturating_mul(RATIO).saturating_add(SMALL);
         let (budget, limit) = match compression {
-            Compression::Zlib if most < memory => {
+            Compression::Zlib | Compression::Lz4 | Compression::Lzma if most < memory => {
                 (most, format!("{RATIO} times the {size} bytes of this file plus 64 MiB"))
             }
             _ => (memory, format!("the limit of {memory} bytes (--memory)")),
@@ -290,7 +299,9 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
                 check_length(to_u64(stated), length).map_err(wrong)?;
                 Box::new(stored.take(to_u64(length)))
             }
-            Compression::Zlib => Box::new(self.blocks(stored, length).map_err(wrong)?),
+            Compression::Zlib | Compression::Lz4 | Compression::Lzma => {
+                Box::new(self.blocks(stored, length).map_err(wrong)?)
+            }
         };
         let mut chunk = [0; CHUNK];
         let mut done = 0;
@@ -350,7 +361,7 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
         &self,
         mut stored: Box<dyn Read + 's>,
         length: usize,
-    ) -> MessageResult<ZlibBlocks<'s>> {
+    ) -> MessageResult<CompressedBlocks<'s>> {
         let count = self.header(&mut stored)?;
         let (block, last) = (self.header(&mut stored)?, self.header(&mut stored)?);
         let last = if last == 0 { block } else { last };
@@ -363,7 +374,7 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
             let packed = self.header(&mut stored);
             sizes.push((packed.map_err(|_| "the list of blocks is truncated")?, plain));
         }
-        Ok(ZlibBlocks::new(stored, sizes))
+        Ok(CompressedBlocks::new(self.compression, stored, sizes))
     }
 }
 

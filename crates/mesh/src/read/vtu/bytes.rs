@@ -1,7 +1,8 @@
 //! Decoders for the bytes of a VTU array: base64 and compressed blocks.
 //!
 //! Both are streams: they pass on decoded bytes before they decode more, so a file needs no more
-//! memory than its own size and one buffer, whatever its blocks would decompress to. A block must
+//! memory than its own size and one buffer, whatever its blocks would decompress to. (Blocks of LZ4
+//! are decompressed at once; their size is checked first.) A block must
 //! decompress to exactly the number of bytes that the header of the array declares; it is not
 //! decompressed any further.
 
@@ -12,12 +13,21 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use conset_ir::convert::to_u64;
 use flate2::bufread::ZlibDecoder;
+use lzma_rust2::XzReader;
+
+use super::arrays::Compression;
 
 /// Characters of base64 that encode three bytes.
 const GROUP: usize = 4;
 
 /// Characters that are decoded at once.
 const RUN: usize = 1024 * GROUP;
+
+/// Greatest compression of LZ4: a byte of its input stands for at most 255 bytes.
+const LZ4_RATIO: usize = 255;
+
+/// Memory of an LZMA decoder in KiB: what the highest level of compression needs.
+const LZMA_MEMORY_KIB: u32 = 68 * 1024;
 
 fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
@@ -70,7 +80,8 @@ impl<I: Iterator<Item = u8>> Read for Base64Reader<I> {
 }
 
 /// Decompresses the blocks of an array, one after the other.
-pub(super) struct ZlibBlocks<'s> {
+pub(super) struct CompressedBlocks<'s> {
+    compression: Compression,
     stored: Box<dyn Read + 's>,
     /// Compressed and decompressed sizes of the blocks in bytes.
     sizes: Vec<(usize, usize)>,
@@ -80,15 +91,19 @@ pub(super) struct ZlibBlocks<'s> {
 
 /// A block that is being decompressed.
 struct OpenBlock {
-    decoder: ZlibDecoder<io::Cursor<Vec<u8>>>,
+    decoder: Box<dyn Read>,
     /// Decompressed bytes still to be produced.
     left: usize,
 }
 
-impl<'s> ZlibBlocks<'s> {
+impl<'s> CompressedBlocks<'s> {
     /// The blocks in `stored`, with their compressed and decompressed sizes.
-    pub(super) fn new(stored: Box<dyn Read + 's>, sizes: Vec<(usize, usize)>) -> Self {
-        Self { stored, sizes, next: 0, open: None }
+    pub(super) fn new(
+        compression: Compression,
+        stored: Box<dyn Read + 's>,
+        sizes: Vec<(usize, usize)>,
+    ) -> Self {
+        Self { compression, stored, sizes, next: 0, open: None }
     }
 
     /// An error about the block opened last.
@@ -106,11 +121,31 @@ impl<'s> ZlibBlocks<'s> {
         if bytes.len() < packed {
             return Err(self.wrong("is truncated"));
         }
-        Ok(Some(OpenBlock { decoder: ZlibDecoder::new(io::Cursor::new(bytes)), left: plain }))
+        let decoder: Box<dyn Read> = match self.compression {
+            Compression::None => Box::new(io::Cursor::new(bytes)),
+            Compression::Zlib => Box::new(ZlibDecoder::new(io::Cursor::new(bytes))),
+            Compression::Lz4 => Box::new(io::Cursor::new(self.lz4(&bytes, plain)?)),
+            Compression::Lzma => {
+                Box::new(XzReader::new_mem_limit(io::Cursor::new(bytes), false, LZMA_MEMORY_KIB))
+            }
+        };
+        Ok(Some(OpenBlock { decoder, left: plain }))
+    }
+
+    /// Decompresses a block of LZ4 that should have `plain` bytes.
+    fn lz4(&self, bytes: &[u8], plain: usize) -> io::Result<Vec<u8>> {
+        if plain > bytes.len().saturating_mul(LZ4_RATIO) {
+            return Err(self.wrong("is shorter than the header declares"));
+        }
+        let mut block = vec![0; plain];
+        let length = lz4_flex::block::decompress_into(bytes, &mut block)
+            .map_err(|e| self.wrong(&format!("is damaged: {e}")))?;
+        block.truncate(length);
+        Ok(block)
     }
 }
 
-impl Read for ZlibBlocks<'_> {
+impl Read for CompressedBlocks<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
             let open = match self.open.take() {

@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Nodes keep the file's numbers. A polyhedron has its nodes in `connectivity` as other cells do; the
-//! arrays of its faces are not needed. `arrays` decodes the arrays, which are text, base64, or appended after the tree, uncompressed or
-//! compressed (`bytes`). Point and cell data are ignored. Files with several pieces are rejected:
-//! each piece has its own points, and the file does not say which of them coincide.
+//! arrays of its faces are not needed. `arrays` decodes the arrays, which are text, base64, or
+//! appended after the tree, uncompressed or compressed (`bytes`). Point and cell data are ignored,
+//! except for the global ids of points, by which `pieces` joins the pieces of a file.
 
 mod arrays;
 mod bytes;
+mod pieces;
 
 use std::borrow::Cow;
 
@@ -74,9 +75,7 @@ impl VtuFile<'_> {
             .ok_or_else(|| self.error(of, format!("{} has no {name}", of.tag_name().name())))?;
         match found.next() {
             None => Ok(first),
-            Some(second) => Err(self
-                .error(second, format!("a second {name}; expected one"))
-                .help("merge the pieces and their points first (ParaView: Merge Blocks, Clean)")),
+            Some(second) => Err(self.error(second, format!("a second {name}; expected one"))),
         }
     }
 
@@ -112,20 +111,55 @@ pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
     }
     let kind = root.attribute("type").unwrap_or("");
     if kind != "UnstructuredGrid" {
-        return Err(file.error(root, format!("type `{kind}`; expected UnstructuredGrid")));
+        let error = file.error(root, format!("type `{kind}`; expected UnstructuredGrid"));
+        return Err(match kind {
+            "PUnstructuredGrid" => error.help(
+                "a .pvtu file has no mesh, only the names of its pieces; save it as one .vtu file",
+            ),
+            _ => error,
+        });
     }
-    let piece = file.child(file.child(root, "UnstructuredGrid")?, "Piece")?;
+    let grid = file.child(root, "UnstructuredGrid")?;
+    let nodes: Vec<Node<'_, '_>> =
+        grid.children().filter(|node| node.has_tag_name("Piece")).collect();
+    let arrays = ArrayReader::new(&file, root, appended, memory)?;
+    let version = root.attribute("version").unwrap_or("0.1");
+    let format = format!("VTU {version}");
+    match nodes.as_slice() {
+        [] => Err(file.error(grid, "UnstructuredGrid has no Piece")),
+        &[only] => piece(&file, &arrays, only, format),
+        several => {
+            let mut pieces = Vec::new();
+            for &node in several {
+                pieces.push(pieces::read(&file, &arrays, node, &format)?);
+            }
+            pieces::join(name, format!("{format}, {} pieces", several.len()), pieces)
+        }
+    }
+}
+
+/// Reads the only piece of a file.
+fn piece<'d>(
+    file: &VtuFile<'_>,
+    arrays: &ArrayReader<'_, '_>,
+    piece: Node<'d, 'd>,
+    format: String,
+) -> Result<Assembly> {
     let points = file.count(piece, "NumberOfPoints", limits::NODES)?;
     let cells = file.count(piece, "NumberOfCells", limits::ELEMENTS)?;
     if cells == 0 {
         return Err(file.error(piece, "the file has no cells"));
     }
-    let arrays = ArrayReader::new(&file, root, appended, memory)?;
-    let coordinates = coordinates(&file, &arrays, piece, points)?;
-    let version = root.attribute("version").unwrap_or("0.1");
-    let mut assembly = Assembly::new(format!("VTU {version}"));
+    let coordinates = coordinates(file, arrays, piece, points)?;
+    let mut assembly = Assembly::new(format);
     assembly.set_nodes(points, Vec::new(), coordinates);
-    elements(&file, &arrays, piece, cells, &mut assembly)?;
+    elements(file, arrays, piece, cells, &mut assembly)?;
+    add_unused_data(piece, &mut assembly);
+    Ok(assembly)
+}
+
+/// Notes the values at points and cells, which are not needed.
+fn add_unused_data(piece: Node<'_, '_>, assembly: &mut Assembly) {
     for data in ["PointData", "CellData"] {
         let found = piece.children().find(|node| node.has_tag_name(data));
         let count = found.map_or(0, |node| node.children().filter(Node::is_element).count());
@@ -133,7 +167,6 @@ pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
             assembly.add_unused(format!("{count} arrays of {data}"), "values are not needed");
         }
     }
-    Ok(assembly)
 }
 
 fn coordinates<'d>(

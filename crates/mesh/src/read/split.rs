@@ -1,0 +1,69 @@
+//! Meshes that Gmsh split into one file for each part (`Mesh.PartitionSplitMeshFiles`).
+//!
+//! The files are `NAME_1.msh`, `NAME_2.msh` and so on. Each has the elements of one part and the nodes
+//! of these, with the tags that they have in the whole mesh.
+
+use std::borrow::Cow;
+
+use conset_ir::convert::{index, to_u64};
+use conset_ir::{At, InputError, Result};
+
+use super::gmsh::read_piece;
+use super::{ReadOptions, Reading, gzip};
+use crate::model::Assembly;
+use crate::model::assembly::merge;
+
+/// The number of files that the mesh was split into, if the file is one of a split mesh.
+///
+/// # Errors
+/// As [`read`](super::read()).
+pub fn split_part_count(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Option<usize>> {
+    let plain = decompressed(file, bytes, options)?;
+    let (_, split) = read_piece(file, &plain)?;
+    Ok(split.map(|split| split.part_count))
+}
+
+/// Reads all files of a split mesh, in any order; each comes with its name for errors.
+///
+/// # Errors
+/// As [`read`](super::read()); a file that is not one of a split mesh, a part that no file has or
+/// that two files have, and files that contradict each other.
+pub fn read_split_gmsh(files: &[(&str, &[u8])], options: &ReadOptions) -> Result<Reading> {
+    let Some(&(first, _)) = files.first() else {
+        return Err(InputError::new("<mesh>", At::Whole, "no files"));
+    };
+    let mut pieces: Vec<Assembly> = Vec::new();
+    let mut file_of: Vec<Option<&str>> = vec![None; files.len()];
+    for &(name, bytes) in files {
+        let whole = |message: String| InputError::new(name, At::Whole, message);
+        let plain = decompressed(name, bytes, options)?;
+        let (piece, split) = read_piece(name, &plain)?;
+        let split = split.ok_or_else(|| whole("not one file of a split mesh".to_owned()))?;
+        let part = split.part + 1;
+        if split.part_count != files.len() {
+            let (count, given) = (split.part_count, files.len());
+            return Err(whole(format!("partition {part} of {count}, but there are {given} files")));
+        }
+        match file_of.get_mut(index(split.part)) {
+            Some(place @ None) => *place = Some(name),
+            Some(Some(other)) => {
+                return Err(whole(format!("partition {part}, which {other} has too")));
+            }
+            None => return Err(whole(format!("partition {part} of {}", files.len()))),
+        }
+        pieces.push(piece);
+    }
+    let names: Vec<&str> = files.iter().map(|&(name, _)| name).collect();
+    let format = match pieces.first() {
+        Some(piece) => format!("{}, {} files", piece.format(), to_u64(files.len())),
+        None => String::new(),
+    };
+    merge(format, &names, pieces)?.into_reading(first, options)
+}
+
+fn decompressed<'a>(file: &str, bytes: &'a [u8], options: &ReadOptions) -> Result<Cow<'a, [u8]>> {
+    if gzip::is_gzip(bytes) {
+        return gzip::decompress(file, bytes, options.memory).map(Cow::Owned);
+    }
+    Ok(Cow::Borrowed(bytes))
+}
