@@ -300,7 +300,13 @@ impl<'a> SlotSearch<'a> {
     fn run(&mut self) {
         while self.left() > 0 {
             let mut ranked: Vec<(u128, usize)> = Vec::new();
-            for (row, &SlotTrial { cut, counts, overuse, .. }) in self.trials.iter().enumerate() {
+            for (row, &SlotTrial { cut, counts, effort, overuse, .. }) in
+                self.trials.iter().enumerate()
+            {
+                // Trials beyond the limit stay in the queue, so that they are not queued anew.
+                if effort > self.config.effort_most {
+                    continue;
+                }
                 if let Some(gain) = self.gain(cut, counts) {
                     let overuse = u128::from((overuse + 1) * MILLION);
                     ranked.push((overuse * overuse / u128::from(gain), row));
@@ -345,9 +351,7 @@ impl<'a> SlotSearch<'a> {
             let missing = to_u32((u64::from(phases) * remaining.channels / MILLION).max(1));
             self.push(more((slots, phases + missing)));
         }
-        if effort < self.config.effort_most {
-            self.trials.push(SlotTrial { effort: 2 * effort, overuse: remaining.least, ..trial });
-        }
+        self.trials.push(SlotTrial { effort: 2 * effort, overuse: remaining.least, ..trial });
     }
 
     /// Stores a negotiation that yielded a plan, and queues trials with fewer slots or phases.
