@@ -77,22 +77,22 @@ fn a_matrix_is_dealt_compiled_and_multiplied() {
                         let part = &csr.parts[cell.id().index()];
                         let local = part.values(&ptr, &values);
                         let mut x = part.gather(&global);
-                        x[part.owned..].fill(f64::NAN);
+                        x[part.owned()..].fill(f64::NAN);
                         cell.exchange_nodes(&forward, Op::Copy, &mut x)?;
-                        let y = product(&part.ptr, &part.idx, &local, &x);
-                        for (&id, &y) in part.ids.iter().zip(&y) {
+                        let y = product(part.ptr(), part.idx(), &local, &x);
+                        for (&id, &y) in part.ids().iter().zip(&y) {
                             assert_eq!(y.to_bits(), expected[id as usize].to_bits());
                         }
                         // Each ghost is one contribution to its owner's row.
-                        let mut counts = vec![0u32; part.ids.len()];
-                        counts[part.owned..].fill(1);
+                        let mut counts = vec![0u32; part.ids().len()];
+                        counts[part.owned()..].fill(1);
                         cell.exchange_nodes(&backward, Op::Add, &mut counts)?;
                         let mut norm = [y.iter().map(|y| y * y).sum::<f64>()];
                         cell.allreduce(&trees, Op::Add, &mut norm)?;
-                        Ok((norm[0], counts[..part.owned].iter().sum::<u32>()))
+                        Ok((norm[0], counts[..part.owned()].iter().sum::<u32>()))
                     })
                     .unwrap();
-                let ghosts: usize = csr.parts.iter().map(|part| part.ids.len() - part.owned).sum();
+                let ghosts: usize = csr.parts.iter().map(|part| part.ids().len() - part.owned()).sum();
                 assert_eq!(found.iter().map(|found| found.1 as usize).sum::<usize>(), ghosts);
                 norms.extend(found.iter().map(|found| found.0.to_bits()));
             }
