@@ -248,7 +248,7 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind,
             At::Whole,
             "the format cannot be inferred from the file name",
         )
-        .help(format!("use --format; formats: {}", known_formats()))),
+        .help(format!("give <format>; formats: {}", known_formats()))),
     }
 }
 
@@ -325,11 +325,11 @@ fn parse_document(
     options: &LoadOptions<'_>,
 ) -> Result<Document, InputError> {
     let given = [
-        ("--parts", options.parts.is_some()),
-        ("--partition", options.partition.is_some()),
-        ("--elements", options.elements != PartitionUnit::AsRead),
-        ("--ignore-periodic", options.ignore_periodic),
-        ("--repartition", options.repartition),
+        ("<parts>", options.parts.is_some()),
+        ("<partition>", options.partition.is_some()),
+        ("<elements>", options.elements != PartitionUnit::AsRead),
+        ("<ignore-periodic>", options.ignore_periodic),
+        ("<repartition>", options.repartition),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -359,7 +359,7 @@ pub(crate) fn from_source(
             return Err(InputError::new(
                 name,
                 At::Whole,
-                "--elements triangles recovers triangles from a nodal graph; this is not a graph",
+                "<elements> triangles recovers triangles from a nodal graph; this is not a graph",
             )
             .into());
         }
@@ -450,11 +450,11 @@ fn partition_of(
                 let count = stated.part_count();
                 let message = format!("the file is decomposed into {count} parts already");
                 let at = At::Path(parts.to_string());
-                Err(InputError::new("--parts", at, message).help(match source {
+                Err(InputError::new("<parts>", at, message).help(match source {
                     Source::Connections(_) => {
-                        "leave out --parts; a list of connections cannot be partitioned again"
+                        "leave out <parts>; a list of connections cannot be partitioned again"
                     }
-                    _ => "leave out --parts, or add --repartition to replace this decomposition",
+                    _ => "leave out <parts>, or add <repartition> to replace this decomposition",
                 }))
             }
             _ => Ok(stated),

@@ -188,7 +188,7 @@ pub fn partition(source: &Source, options: &PartitionOptions, file: &str) -> Res
     let fail = |message: String| InputError::new(file, At::Whole, message);
     if let Source::Connections(list) = source {
         return Err(fail(format!("the input already has {} parts", list.part_count()))
-            .help("remove --parts and --partition"));
+            .help("leave out <parts> and <partition>"));
     }
     if let Source::Matrix(matrix) = source {
         check_square(matrix, file)?;
@@ -199,7 +199,7 @@ pub fn partition(source: &Source, options: &PartitionOptions, file: &str) -> Res
     }
     if options.parts > items {
         return Err(fail(format!("{} parts for {items} items", options.parts))
-            .help(format!("use at most {items} parts (--parts {items}) or a smaller machine")));
+            .help(format!("use at most {items} parts (<parts> {items}) or a smaller machine")));
     }
     if options.parts == 1 {
         return Ok(Partition { part_count: 1, part_of: vec![0; items] });
@@ -214,7 +214,7 @@ pub fn partition(source: &Source, options: &PartitionOptions, file: &str) -> Res
         call_metis(&graph, options).map_err(|error| {
             let failure = fail(format!("METIS failed: {error}"));
             match error.contains("memory") {
-                true => failure.help("increase the limit with --memory"),
+                true => failure.help("increase the memory limit (<memory>)"),
                 false => failure,
             }
         })?

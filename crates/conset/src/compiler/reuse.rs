@@ -38,12 +38,12 @@ impl<'a> PreviousSchedule<'a> {
         schedule: &'a Schedule,
         observer: &mut Observer<'_>,
     ) -> Result<Self, CompileError> {
-        let error = |message: String| InputError::new("--reuse", At::Whole, message);
+        let error = |message: String| InputError::new("<reuse>", At::Whole, message);
         if schedule.sets().is_empty() {
             return Err(error(
                 "the earlier schedule has no sets; there is nothing to reuse".into(),
             )
-            .help("leave out --reuse")
+            .help("leave out <reuse>")
             .into());
         }
         let changes = diff::machine_changes(schedule.machine(), machine);
@@ -54,7 +54,7 @@ impl<'a> PreviousSchedule<'a> {
             return Err(error(format!(
                 "the earlier schedule is for another machine: its {what} is {a}, here it is {b}"
             ))
-            .help("compile for the same machine (--machine, --param), or leave out --reuse")
+            .help("compile for the same machine (<machine>, <param>), or leave out <reuse>")
             .into());
         }
         observer(Progress::Stage("checking the older compile"));
