@@ -23,7 +23,7 @@ use conset_ir::{ConnectionSet, Machine, Program};
 
 /// What a case is to reach, from the project's issues.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Target {
     /// Clocks over the bound.
     gap: Option<f64>,
     /// Whether phases are to be at the bound.
@@ -32,14 +32,14 @@ struct Asked {
     messages: Option<f64>,
 }
 
-/// What is asked of every halo.
-const HALO: Asked = Asked { gap: Some(1.10), phases: true, messages: Some(1.6) };
+/// The target of every halo.
+const HALO: Target = Target { gap: Some(1.10), phases: true, messages: Some(1.6) };
 
 /// Phases at the bound, however long they take.
-const FEWEST: Asked = Asked { gap: None, phases: true, messages: None };
+const FEWEST: Target = Target { gap: None, phases: true, messages: None };
 
-const fn gap(gap: f64) -> Asked {
-    Asked { gap: Some(gap), phases: false, messages: None }
+const fn gap(gap: f64) -> Target {
+    Target { gap: Some(gap), phases: false, messages: None }
 }
 
 /// A row of a table.
@@ -48,7 +48,7 @@ struct Case {
     machine: Arc<Machine>,
     set: Arc<ConnectionSet>,
     objective: Objective,
-    asked: Option<Asked>,
+    target: Option<Target>,
 }
 
 /// What came of it.
@@ -90,14 +90,14 @@ fn patterns() -> Vec<Case> {
         ("all-to-all", "fat-tree:64", 2048, time, None),
     ]
     .into_iter()
-    .map(|(spec, on, words, objective, asked)| {
+    .map(|(spec, on, words, objective, target)| {
         let machine = machine(on);
         Case {
             name: format!("{spec}, {words} words, {on}, for {}", objective.name()),
             set: pattern(spec, &machine, words),
             machine,
             objective,
-            asked,
+            target,
         }
     })
     .collect()
@@ -138,7 +138,7 @@ fn meshes() -> Vec<Case> {
             machine: iwarp.clone(),
             set: loaded.program.sets()[0].clone(),
             objective: Objective::Time,
-            asked: Some(Asked { messages: Some(ratio), ..HALO }),
+            target: Some(Target { messages: Some(ratio), ..HALO }),
         })
     })
     .collect()
@@ -182,22 +182,22 @@ fn measured(case: &Case) -> Row {
 
 fn table(cases: &[Case]) -> String {
     let mut out = String::from(
-        "| case | phases | bound | clocks | over bound | asked | bound set by | model error | messages / ours | asked | compiled in |\n\
+        "| case | phases | bound | clocks | over bound | target | bound set by | model error | messages / ours | target | compiled in |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for case in cases {
         let row = measured(case);
-        let verdict = |met: bool, asked: String| if met { asked } else { format!("**{asked}**") };
+        let verdict = |met: bool, target: String| if met { target } else { format!("**{target}**") };
         let (mut gap, mut messages) = (String::new(), String::new());
         let mut phases = row.phases.to_string();
-        if let Some(asked) = case.asked {
-            if let Some(most) = asked.gap {
+        if let Some(target) = case.target {
+            if let Some(most) = target.gap {
                 gap = verdict(row.gap <= most, format!("{most:.2}"));
             }
-            if asked.phases {
+            if target.phases {
                 phases = verdict(row.phases as u32 <= row.bound_phases, phases);
             }
-            if let Some(least) = asked.messages {
+            if let Some(least) = target.messages {
                 let met = row.messages.is_some_and(|ratio| ratio >= least);
                 messages = verdict(met, format!("{least:.1}"));
             }
@@ -224,7 +224,7 @@ fn growth(name: &str, sizes: impl Iterator<Item = (Arc<Machine>, Arc<ConnectionS
     let points = sizes.map(|(machine, set)| {
         let connections = set.len();
         let objective = Objective::Time;
-        let case = Case { name: name.to_owned(), machine, set, objective, asked: None };
+        let case = Case { name: name.to_owned(), machine, set, objective, target: None };
         let (_, seconds) = compiled(&case);
         say(&format!("{name}: {connections} connections, {seconds:.3} s\n"));
         (connections, seconds)
@@ -349,7 +349,7 @@ fn main() -> std::io::Result<()> {
         "# Quality: results beside their bounds\n\n\
          Written by `cargo run --release -p conset-benches --bin quality`; not by hand. Clocks are measured on the fabric, every word checked, with \
          `--algorithm auto`, seed 1. *Over bound* is clocks over the lower bound; *messages / ours* the time of message passing on the \
-         same machine over ours. What is asked and missed is **bold**.\n\n## Patterns\n\n",
+         same machine over ours. Missed targets are **bold**.\n\n## Patterns\n\n",
     );
     page.push_str(&table(&patterns()));
     page.push_str("\n## Meshes in 64 parts, on the 8x8 torus\n\n");
@@ -359,7 +359,7 @@ fn main() -> std::io::Result<()> {
     } else {
         page.push_str(&table(&meshes));
     }
-    page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nAsked: placement, routes and timetable in 1 s together.\n\n");
+    page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nTarget: placement, routes and timetable in 1 s together.\n\n");
     page.push_str(&million());
     page.push_str("\n## Time against the number of connections\n\n![compile time](quality.svg)\n\n| set | connections | seconds | microseconds each |\n|---|---|---|---|\n");
     let growths = [stencils(), all_to_all()];
@@ -371,7 +371,7 @@ fn main() -> std::io::Result<()> {
         }
     }
     if let Some(memory) = peak_memory() {
-        writeln!(page, "\nThe whole run held {memory:.1} GB at most (asked for all-to-all on 32x32 cells, compiled and verified: 60 s, 4 GiB).")
+        writeln!(page, "\nThe whole run used at most {memory:.1} GB (target for all-to-all on 32x32 cells, compiled and verified: 60 s, 4 GiB).")
             .expect("text");
     }
     let folder = Path::new(&folder);

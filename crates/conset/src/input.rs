@@ -366,7 +366,7 @@ pub(crate) fn from_source(
     };
     observer(Progress::Stage("partitioning"));
     let partition = partition_of(name, &source, machine, options)?;
-    observer(Progress::Stage("finding the halo"));
+    observer(Progress::Stage("computing the halo"));
     let halo = halo::halo(&source, &partition, "halo").map_err(|e| e.in_file(name))?;
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;

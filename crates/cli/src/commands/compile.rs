@@ -262,8 +262,6 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
 fn write_plans(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
     let plans = text::count(u64::from(search.plans), "plan");
     match search.stop_reason {
-        StopReason::Bound if search.plans == 1 => writeln!(out, "tried    {plans}, at the bound"),
-        StopReason::Bound => writeln!(out, "tried    {plans}, the last one at the bound"),
         StopReason::MaxPlans => writeln!(out, "tried    {plans} (--max-plans)"),
         StopReason::WorkLimit => {
             writeln!(

@@ -57,7 +57,7 @@ impl<'a> PreviousSchedule<'a> {
             .help("compile for the same machine (<machine>, <param>), or leave out <reuse>")
             .into());
         }
-        observer(Progress::Stage("checking the older compile"));
+        observer(Progress::Stage("verifying the earlier schedule"));
         let timetables: Vec<_> = schedule
             .sets()
             .par_iter()
@@ -88,7 +88,7 @@ pub(super) fn plan(
     previous: &PreviousSchedule<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<PlannedSet>, CompileError> {
-    observer(Progress::Stage("keeping what fits"));
+    observer(Progress::Stage("reusing connections"));
     let reuse = |(set, bounds): (&Arc<ConnectionSet>, &BoundsReport)| {
         let Some(&row) = previous.rows.get(set.name()) else {
             return Ok(Err(RecompileReason::NoSuchSet));
