@@ -187,7 +187,8 @@ fn table(cases: &[Case]) -> String {
     );
     for case in cases {
         let row = measured(case);
-        let verdict = |met: bool, target: String| if met { target } else { format!("**{target}**") };
+        let verdict =
+            |met: bool, target: String| if met { target } else { format!("**{target}**") };
         let (mut gap, mut messages) = (String::new(), String::new());
         let mut phases = row.phases.to_string();
         if let Some(target) = case.target {
