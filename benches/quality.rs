@@ -56,7 +56,7 @@ struct Row {
     phases: usize,
     bound_phases: u32,
     clocks: u64,
-    gap: f64,
+    over_bound: f64,
     model_error: f64,
     /// Clocks by messages over ours, where messages are defined and the set is not too large.
     messages: Option<f64>,
@@ -172,7 +172,7 @@ fn measured(case: &Case) -> Row {
         phases: run.phases,
         bound_phases: run.bound_phases,
         clocks: run.clocks,
-        gap: run.gap,
+        over_bound: run.bound_ratio,
         model_error: run.model_error_percent,
         messages: messages.map(|report| report.clocks as f64 / run.clocks as f64),
         seconds,
@@ -189,11 +189,11 @@ fn table(cases: &[Case]) -> String {
         let row = measured(case);
         let verdict =
             |met: bool, target: String| if met { target } else { format!("**{target}**") };
-        let (mut gap, mut messages) = (String::new(), String::new());
+        let (mut over_bound, mut messages) = (String::new(), String::new());
         let mut phases = row.phases.to_string();
         if let Some(target) = case.target {
             if let Some(most) = target.over_bound {
-                gap = verdict(row.gap <= most, format!("{most:.2}"));
+                over_bound = verdict(row.over_bound <= most, format!("{most:.2}"));
             }
             if target.phases {
                 phases = verdict(row.phases as u32 <= row.bound_phases, phases);
@@ -205,11 +205,11 @@ fn table(cases: &[Case]) -> String {
         }
         let ratio = row.messages.map_or("-".to_owned(), |ratio| format!("{ratio:.1}"));
         let line = format!(
-            "| {} | {phases} | {} | {} | {:.3} | {gap} | {} | {:+.1} % | {ratio} | {messages} | {:.2} s |\n",
+            "| {} | {phases} | {} | {} | {:.3} | {over_bound} | {} | {:+.1} % | {ratio} | {messages} | {:.2} s |\n",
             case.name,
             row.bound_phases,
             row.clocks,
-            row.gap,
+            row.over_bound,
             row.binding,
             row.model_error,
             row.seconds
