@@ -336,6 +336,10 @@ pub(crate) struct CompileArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
+    /// Write the part and the cell of each element, vertex or row, in the numbers of the input: text
+    /// (.txt, .part) or the mesh for ParaView (.vtu).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_partition: Option<PathBuf>,
     /// Output file: a schedule (.json, .cset, .csb) or an image (.csi); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
@@ -347,6 +351,10 @@ pub(crate) struct RunArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
+    /// Write the part and the cell of each element, vertex or row, in the numbers of the input: text
+    /// (.txt, .part) or the mesh for ParaView (.vtu).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_partition: Option<PathBuf>,
     /// Execute the same sets with another communication model too, and compare.
     #[arg(long, alias = "against", value_enum)]
     pub(crate) compare: Option<Compare>,

@@ -147,8 +147,26 @@ pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
     [input, args.options.partition.as_deref(), machine].into_iter().flatten().collect()
 }
 
+impl From<ElementsArg> for PartitionUnit {
+    fn from(arg: ElementsArg) -> Self {
+        match arg {
+            ElementsArg::AsRead => PartitionUnit::AsRead,
+            ElementsArg::Triangles => PartitionUnit::Triangles,
+        }
+    }
+}
+
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<LoadedInput, CliError> {
+    input_with(args, false, bar)
+}
+
+/// [`input`] that also keeps the mesh, for outputs that need it.
+pub(crate) fn input_with(
+    args: &InputArgs,
+    keep_reading: bool,
+    bar: &mut ProgressDisplay,
+) -> Result<LoadedInput, CliError> {
     let whole = whole_machine(&args.options.machine, None)?;
     let machine = with_dead(whole.clone(), &args.options.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
@@ -177,15 +195,13 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         .format(args.options.format.as_deref())
         .parts(args.options.parts)
         .partition(partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
-        .elements(match args.options.elements {
-            ElementsArg::AsRead => PartitionUnit::AsRead,
-            ElementsArg::Triangles => PartitionUnit::Triangles,
-        })
+        .elements(args.options.elements.into())
         .placement(args.options.placement.map_or(Method::default(), method))
         .seed(args.seed())
         .memory(memory::limit())
         .ignore_periodic(args.options.ignore_periodic)
-        .repartition(args.options.repartition);
+        .repartition(args.options.repartition)
+        .keep_reading(keep_reading);
     let format = args.options.format.as_deref();
     let opened = mesh_files::open(Path::new(&args.input), format, &options.read_options())
         .map_err(|e| perhaps_pattern(args, e))?;

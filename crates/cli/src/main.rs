@@ -18,6 +18,7 @@ mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
 mod mesh_files;
+mod partition_file;
 mod progress;
 mod text;
 

@@ -72,6 +72,8 @@ pub struct LoadOptions<'a> {
     pub ignore_periodic: bool,
     /// Whether the decomposition that the file states is replaced by one of the partitioner.
     pub repartition: bool,
+    /// Whether [`LoadedProgram::reading`] is kept.
+    pub keep_reading: bool,
 }
 
 impl<'a> LoadOptions<'a> {
@@ -129,6 +131,12 @@ impl<'a> LoadOptions<'a> {
         Self { repartition, ..self }
     }
 
+    /// Sets whether [`LoadedProgram::reading`] is kept, as for writing its partition.
+    #[must_use]
+    pub fn keep_reading(self, keep: bool) -> Self {
+        Self { keep_reading: keep, ..self }
+    }
+
     /// The options of the readers of meshes.
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions::default()
@@ -152,11 +160,13 @@ pub struct LoadedProgram {
     pub placement: Option<PlacementReport>,
     /// What the file contains and what of it is not used, if it is a mesh.
     pub inventory: Option<Inventory>,
+    /// What was read and partitioned, if [`LoadOptions::keep_reading`] is set.
+    pub reading: Option<Box<Reading>>,
 }
 
 impl From<Program> for LoadedProgram {
     fn from(program: Program) -> Self {
-        Self { program, machine: None, halo: None, placement: None, inventory: None }
+        Self { program, machine: None, halo: None, placement: None, inventory: None, reading: None }
     }
 }
 
@@ -280,6 +290,7 @@ pub fn load(
                 halo: None,
                 placement: None,
                 inventory: None,
+                reading: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -312,9 +323,7 @@ pub fn from_reading(
     options: &LoadOptions<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Input, CompileError> {
-    let mut loaded = from_source(name, reading.source, machine, options, observer)?;
-    loaded.inventory = reading.inventory;
-    Ok(Input::Program(Box::new(loaded)))
+    Ok(Input::Program(Box::new(from_source(name, reading, machine, options, observer)?)))
 }
 
 /// Parses one of the project's own formats. Options about parts are refused, because connection sets
@@ -345,15 +354,16 @@ fn parse_document(
 /// Partitions a mesh, graph or matrix, computes the halo, and places the parts on cells.
 pub(crate) fn from_source(
     name: &str,
-    source: Source,
+    mut reading: Reading,
     machine: &Machine,
     options: &LoadOptions<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<LoadedProgram, CompileError> {
-    let source = match (options.elements, source) {
-        (PartitionUnit::AsRead, source) => source,
+    match (options.elements, &reading.source) {
+        (PartitionUnit::AsRead, _) => (),
         (PartitionUnit::Triangles, Source::Graph(graph)) => {
-            Source::Mesh(triangles::from_graph(&graph).map_err(|e| e.in_file(name))?)
+            let triangles = triangles::from_graph(graph).map_err(|e| e.in_file(name))?;
+            reading.source = Source::Mesh(triangles);
         }
         (PartitionUnit::Triangles, _) => {
             return Err(InputError::new(
@@ -363,11 +373,12 @@ pub(crate) fn from_source(
             )
             .into());
         }
-    };
+    }
+    let source = &reading.source;
     observer(Progress::Stage("partitioning"));
-    let partition = partition_of(name, &source, machine, options)?;
+    let partition = partition_of(name, source, machine, options)?;
     observer(Progress::Stage("computing the halo"));
-    let halo = halo::halo(&source, &partition, "halo").map_err(|e| e.in_file(name))?;
+    let halo = halo::halo(source, &partition, "halo").map_err(|e| e.in_file(name))?;
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
@@ -379,7 +390,8 @@ pub(crate) fn from_source(
         machine: None,
         halo,
         placement: Some(placement),
-        inventory: None,
+        inventory: reading.inventory.take(),
+        reading: options.keep_reading.then(|| Box::new(reading)),
     })
 }
 

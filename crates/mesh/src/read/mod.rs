@@ -53,7 +53,7 @@ mod ucd;
 mod vtk_legacy;
 mod vtu;
 
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
@@ -307,6 +307,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
+    let mut first_number = 1;
     let source = match format {
         Format::Gmsh => return gmsh::read(file, bytes)?.into_reading(file, options),
         Format::MetisGraph => metis::read_graph(file, bytes).map(Source::Graph),
@@ -315,7 +316,10 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
         Format::MatrixMarket => matrix_market::read(file, bytes).map(Source::Matrix),
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => return su2::read(file, bytes)?.into_reading(file, options),
-        Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
+        Format::Tetgen => tetgen::read(file, bytes).map(|(mesh, first)| {
+            first_number = first;
+            Source::Mesh(mesh)
+        }),
         Format::Vtu => return vtu::read(file, bytes, options.memory)?.into_reading(file, options),
         Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
         Format::Mfem => return mfem::read(file, bytes)?.into_reading(file, options),
@@ -330,7 +334,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
             Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => None,
         }
         .map(|mesh| Inventory::of_mesh(format.title(), mesh));
-        Reading { source, inventory, origin: None }
+        Reading { source, inventory, origin: None, first_number }
     })
 }
 
@@ -345,6 +349,28 @@ pub struct Reading {
     /// Which elements of the file those of the mesh are, for formats with elements of several
     /// dimensions.
     pub origin: Option<ElementOrigin>,
+    /// What the file calls the first node, element, vertex or row if it numbers them by their order:
+    /// 0 or 1.
+    pub first_number: u64,
+}
+
+impl From<Source> for Reading {
+    /// A source whose nodes and elements count from 1.
+    fn from(source: Source) -> Self {
+        Self { source, inventory: None, origin: None, first_number: 1 }
+    }
+}
+
+impl Reading {
+    /// The file's own number of a node, vertex or row.
+    pub fn node_number(&self, node: u32) -> u64 {
+        let ids = match &self.source {
+            Source::Mesh(mesh) => mesh.node_ids(),
+            Source::Decomposition(decomposition) => decomposition.mesh().node_ids(),
+            Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => &[],
+        };
+        ids.get(index(node)).copied().unwrap_or(u64::from(node) + self.first_number)
+    }
 }
 
 impl Assembly {
@@ -356,6 +382,7 @@ impl Assembly {
         Ok(Reading {
             source: Source::Mesh(made.mesh),
             inventory: Some(made.inventory),
+            first_number: made.origin.first_number,
             origin: Some(made.origin),
         })
     }

@@ -77,6 +77,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
         return Err(cursor.error_at(cursor.offset(), message));
     }
     let mut assembly = data.assembly;
+    assembly.count_from_0();
     assembly.set_nodes(data.coordinates.len(), Vec::new(), data.coordinates);
     if data.markers > 0 {
         assembly.add_unused(format!("{} boundary markers", data.markers), "boundary data");
