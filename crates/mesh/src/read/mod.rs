@@ -60,7 +60,7 @@ pub(crate) use cursor::{Cursor, MAX_INT};
 pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
 pub use split::{read_split_gmsh, split_part_count};
 
-use crate::model::{Assembly, ElementOrigin, Inventory, Source};
+use crate::model::{Assembled, Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
 
 /// A file format.
@@ -373,18 +373,24 @@ impl Reading {
     }
 }
 
+/// A mesh that a program assembled.
+impl From<Assembled> for Reading {
+    fn from(made: Assembled) -> Self {
+        Self {
+            source: Source::Mesh(made.mesh),
+            inventory: Some(made.inventory),
+            first_number: made.origin.first_number,
+            origin: Some(made.origin),
+        }
+    }
+}
+
 impl Assembly {
     fn into_reading(mut self, file: &str, options: &ReadOptions) -> Result<Reading> {
         if !options.join_periodic {
             self.discard_joined();
         }
-        let made = self.into_mesh(file)?;
-        Ok(Reading {
-            source: Source::Mesh(made.mesh),
-            inventory: Some(made.inventory),
-            first_number: made.origin.first_number,
-            origin: Some(made.origin),
-        })
+        Ok(self.into_mesh(file)?.into())
     }
 }
 

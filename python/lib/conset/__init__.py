@@ -1,0 +1,49 @@
+"""conset: a communication compiler.
+
+A mesh, a matrix, a list of connections or a pattern becomes a schedule: phases, routes and a
+timetable for a machine, verified by an independent checker and compared with lower bounds.
+
+>>> import conset
+>>> schedule = conset.compile("pattern:all-to-all", "iwarp:4x4", words=64)
+>>> schedule.clocks >= schedule.bound.clocks
+True
+"""
+
+from . import _conset
+from ._errors import CompileError, Error, InputError, InternalError, VerifyError
+from ._inputs import Pattern
+from ._progress import Progress
+from ._schedule import (
+    Bound,
+    Connections,
+    NodeLists,
+    Routes,
+    Run,
+    Schedule,
+    SetSchedule,
+    Verification,
+    compile,
+    load,
+)
+
+__version__: str = _conset.__version__
+
+__all__ = [
+    "Bound",
+    "CompileError",
+    "Connections",
+    "Error",
+    "InputError",
+    "InternalError",
+    "NodeLists",
+    "Pattern",
+    "Progress",
+    "Routes",
+    "Run",
+    "Schedule",
+    "SetSchedule",
+    "Verification",
+    "VerifyError",
+    "compile",
+    "load",
+]

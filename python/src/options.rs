@@ -1,0 +1,174 @@
+//! The options of a compilation, which have the names of the command's options.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use conset::input::{LoadOptions, PartitionUnit};
+use conset::partition_route::placement::Method;
+use conset::{Algorithm, CompileOptions, Objective};
+use conset_ir::{At, CellId, InputError, Machine, machine_file};
+use pyo3::prelude::*;
+
+use crate::files;
+
+/// The options, as the package passes them; it has checked the ranges of all numbers.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    machine: Option<String>,
+    params: Vec<(String, String)>,
+    dead_cells: Vec<u32>,
+    dead_links: Vec<(u32, u32)>,
+    pub(crate) format: Option<String>,
+    parts: Option<usize>,
+    partition: Option<PathBuf>,
+    partition_lines: Option<Vec<u8>>,
+    repartition: bool,
+    ignore_periodic: bool,
+    elements: String,
+    placement: Option<String>,
+    seed: u64,
+    memory: Option<u64>,
+    algorithm: Option<String>,
+    objective: Option<String>,
+    rip_up_iterations: Option<u32>,
+    max_phases: Option<u32>,
+    max_plans: Option<u32>,
+    time_limit: Option<f64>,
+    unlimited: bool,
+    pub(crate) fuse: Vec<Vec<String>>,
+}
+
+/// The name and the bytes of a file with a partition.
+pub(crate) type PartitionFile = (String, Vec<u8>);
+
+impl Options {
+    /// The machine without its dead parts: the one that is named, else `own`, else the default.
+    pub(crate) fn whole_machine(
+        &self,
+        own: Option<Arc<Machine>>,
+    ) -> Result<Arc<Machine>, InputError> {
+        let machine = match (&self.machine, own) {
+            (Some(spec), _) => Arc::new(named_machine(spec)?),
+            (None, Some(own)) => own,
+            (None, None) => Arc::new(named_machine("iwarp")?),
+        };
+        if self.params.is_empty() {
+            return Ok(machine);
+        }
+        let mut parameters = machine.parameters().clone();
+        for (key, value) in &self.params {
+            parameters.set(key, value).map_err(|mut error| {
+                error.file = "--param".to_owned();
+                error
+            })?;
+        }
+        let changed = machine.with_parameters(parameters);
+        Ok(Arc::new(changed.map_err(|e| e.in_file("--param"))?))
+    }
+
+    /// The machine without the dead cells and links.
+    pub(crate) fn without_dead(&self, machine: Arc<Machine>) -> Result<Arc<Machine>, InputError> {
+        if self.dead_cells.is_empty() && self.dead_links.is_empty() {
+            return Ok(machine);
+        }
+        let cells: Vec<CellId> = self.dead_cells.iter().copied().map(CellId).collect();
+        let link = |&(from, to): &(u32, u32)| (CellId(from), CellId(to));
+        let links: Vec<(CellId, CellId)> = self.dead_links.iter().map(link).collect();
+        Ok(Arc::new(machine.with_dead(&cells, &links).map_err(|e| e.in_file("--dead"))?))
+    }
+
+    /// The file of the partition, if there is one.
+    pub(crate) fn partition_file(&self) -> Result<Option<PartitionFile>, InputError> {
+        if let Some(lines) = &self.partition_lines {
+            return Ok(Some(("<partition>".to_owned(), lines.clone())));
+        }
+        self.partition.as_deref().map(files::read).transpose()
+    }
+
+    /// The options for reading an input.
+    pub(crate) fn load<'a>(&'a self, partition: Option<&'a PartitionFile>) -> LoadOptions<'a> {
+        LoadOptions::default()
+            .format(self.format.as_deref())
+            .parts(self.parts)
+            .partition(partition.map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
+            .elements(match self.elements.as_str() {
+                "triangles" => PartitionUnit::Triangles,
+                _ => PartitionUnit::AsRead,
+            })
+            .placement(self.placement().unwrap_or_default())
+            .seed(self.seed)
+            .memory(self.memory)
+            .ignore_periodic(self.ignore_periodic)
+            .repartition(self.repartition)
+    }
+
+    /// The placement, if one is named.
+    pub(crate) fn placement(&self) -> Option<Method> {
+        self.placement.as_deref().map(|name| match name {
+            "given" => Method::Given,
+            "curve" => Method::Curve,
+            "bisect" => Method::Bisect,
+            _ => Method::Best,
+        })
+    }
+
+    /// The seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The options of the compiler.
+    pub(crate) fn compile(&self) -> CompileOptions {
+        CompileOptions::new()
+            .seed(self.seed)
+            .algorithm(match self.algorithm.as_deref() {
+                Some("paper") => Algorithm::Paper,
+                _ => Algorithm::Auto,
+            })
+            .objective(match self.objective.as_deref() {
+                Some("phases") => Objective::Phases,
+                _ => Objective::Time,
+            })
+            .rip_up_iterations(self.rip_up_iterations)
+            .max_phases(self.max_phases)
+            .max_plans(self.max_plans)
+            .unlimited(self.unlimited)
+    }
+
+    /// When the search has to end, if there is a time limit.
+    pub(crate) fn end_of_search(&self) -> Option<Instant> {
+        let limit = Duration::try_from_secs_f64(self.time_limit?).ok()?;
+        Instant::now().checked_add(limit)
+    }
+
+    /// Refuses options that need parts, for inputs that name cells. `help` says what to do instead.
+    pub(crate) fn refuse_parts(&self, message: &str, help: &str) -> Result<(), InputError> {
+        let given = [
+            ("--parts", self.parts.is_some()),
+            ("--partition", self.partition.is_some() || self.partition_lines.is_some()),
+            ("--format", self.format.is_some()),
+            ("--elements", self.elements == "triangles"),
+            ("--repartition", self.repartition),
+            ("--ignore-periodic", self.ignore_periodic),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(InputError::new(*option, At::Whole, message).help(help)),
+        }
+    }
+}
+
+/// The machine of a specification or of a machine file.
+fn named_machine(spec: &str) -> Result<Machine, InputError> {
+    if !spec.ends_with(".toml") {
+        let machine = Machine::from_spec(spec);
+        return machine.map_err(|e| e.with_alternative("give a machine file ending in .toml"));
+    }
+    let (name, bytes) = files::read(Path::new(spec))?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| {
+        InputError::new(&name, At::Byte(e.valid_up_to()), "not UTF-8, expected a TOML text")
+    })?;
+    machine_file::parse(&name, text)
+}
