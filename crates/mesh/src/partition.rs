@@ -31,7 +31,7 @@ use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{At, InputError, Result, ShapeError, limits};
 
 use crate::dual::{ItemGraph, item_graph};
-use crate::model::{Matrix, Source};
+use crate::model::{Matrix, Mesh, Source};
 use crate::read::{Cursor, MAX_INT};
 
 /// How METIS divides, and what it minimises.
@@ -338,7 +338,8 @@ impl Partitioner {
         for item in 0..graph.len() {
             for entry in index(graph.first[item])..index(graph.first[item + 1]) {
                 if part_of[index(graph.neighbours[entry])] != part_of[item] {
-                    cut += graph.edge_weights.as_ref().map_or(1, |weights| u64::from(weights[entry]));
+                    cut +=
+                        graph.edge_weights.as_ref().map_or(1, |weights| u64::from(weights[entry]));
                 }
             }
         }
@@ -353,6 +354,22 @@ impl Partitioner {
     }
 }
 
+/// By how much the weight of the heaviest part of a partition of `source` exceeds the average, as a
+/// fraction; with several weights per item, the greatest of them.
+pub fn imbalance(source: &Source, partition: &Partition) -> f64 {
+    let mesh =
+        |mesh: &Mesh| mesh.element_weights().map(|w| (w.to_vec(), mesh.weights_per_element()));
+    let weights = match source {
+        Source::Mesh(input) => mesh(input),
+        Source::Decomposition(decomposition) => mesh(decomposition.mesh()),
+        Source::Graph(graph) => {
+            graph.vertex_weights().map(|w| (w.to_vec(), graph.weights_per_vertex()))
+        }
+        Source::Matrix(_) | Source::Connections(_) => None,
+    };
+    Weights::of(weights.as_ref()).imbalance(partition)
+}
+
 /// The weights of items that are balanced, one row for each item.
 pub(crate) struct Weights<'a> {
     /// The weights of all items in order; `None` if each item weighs 1.
@@ -363,14 +380,18 @@ pub(crate) struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     fn new(graph: &'a ItemGraph) -> Self {
-        match &graph.weights {
+        Self::of(graph.weights.as_ref())
+    }
+
+    fn of(weights: Option<&'a (Vec<u32>, usize)>) -> Self {
+        match weights {
             Some((weights, per_item)) => Self { weights: Some(weights), per_item: *per_item },
             None => Self { weights: None, per_item: 1 },
         }
     }
 
     /// A weight of an item.
-    pub(crate) fn of(&self, item: u32, constraint: usize) -> u64 {
+    pub(crate) fn weight(&self, item: u32, constraint: usize) -> u64 {
         self.weights.map_or(1, |all| u64::from(all[index(item) * self.per_item + constraint]))
     }
 
@@ -384,7 +405,7 @@ impl<'a> Weights<'a> {
         let mut sums = vec![0; partition.part_count() * self.per_item];
         for (item, &part) in (0..).zip(partition.part_of()) {
             for constraint in 0..self.per_item {
-                sums[index(part) * self.per_item + constraint] += self.of(item, constraint);
+                sums[index(part) * self.per_item + constraint] += self.weight(item, constraint);
             }
         }
         sums
@@ -449,8 +470,7 @@ fn call_metis(graph: &ItemGraph, options: &PartitionOptions) -> Result<Vec<u32>,
         &neighbours,
     )
     .map_err(|error| error.to_string())?
-    .set_option(metis::option::Seed(metis_int(options.seed & MAX_INT)))
-;
+    .set_option(metis::option::Seed(metis_int(options.seed & MAX_INT)));
     // Without a request recursive bisection of very many parts keeps METIS's own limit, which is
     // narrower.
     if options.parts <= MAX_KWAY_PARTS || options.imbalance != DEFAULT_IMBALANCE {
@@ -571,7 +591,7 @@ fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ConnectionList, Graph, Mesh};
+    use crate::model::{ConnectionList, Graph};
 
     /// Vertices `0..n` in a row.
     fn path(n: u32) -> Graph {

@@ -14,7 +14,7 @@ use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
-use crate::load;
+use crate::load::{self, PartitionGoal};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
-    let job = load::input(&args.input, &mut bar)?;
+    let job = load::input_for(&args.input, &PartitionGoal::of(&args.compiler), &mut bar)?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))

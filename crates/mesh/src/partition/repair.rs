@@ -66,6 +66,29 @@ impl Default for ExchangeCost {
 }
 
 impl ExchangeCost {
+    /// Phases of so many clocks and so many connections of a part, and clocks for a word.
+    pub fn new(phase_clocks: u64, ends_per_phase: u64, word_clocks: u64) -> Self {
+        Self { ends_per_phase, phase_clocks, word_clocks, ..Self::default() }
+    }
+
+    /// Sets the clocks to open a connection, and how many a part has open at the same time.
+    #[must_use]
+    pub fn setup(self, setup_clocks: u64, streams: u64) -> Self {
+        Self { setup_clocks, streams, ..self }
+    }
+
+    /// Sets whether a part either sends or receives.
+    #[must_use]
+    pub fn half_duplex(self, half_duplex: bool) -> Self {
+        Self { half_duplex, ..self }
+    }
+
+    /// Sets whether fewer phases are worth any number of clocks.
+    #[must_use]
+    pub fn phases_first(self, phases_first: bool) -> Self {
+        Self { phases_first, ..self }
+    }
+
     /// The phases that a part with this many connections needs.
     pub fn phases(&self, ends: u64) -> u64 {
         ends.div_ceil(self.ends_per_phase.max(1))
@@ -202,7 +225,7 @@ impl Partitioner {
         let items = u128::from(to_u64(self.graph.len()).max(1));
         let parts = u128::from(to_u64(parts));
         let of_constraint = |constraint: usize| {
-            let all = (0..to_u32(self.graph.len())).map(|item| weights.of(item, constraint));
+            let all = (0..to_u32(self.graph.len())).map(|item| weights.weight(item, constraint));
             let total: u128 = all.map(u128::from).sum();
             let asked = total * u128::from(1000 + thousandths) / (1000 * parts);
             let even = (total * items.div_ceil(parts)).div_ceil(items);
@@ -300,7 +323,7 @@ impl Repair<'_> {
         self.exchange.move_item(item, to);
         let per_item = self.weights.per_item();
         for constraint in 0..per_item {
-            let weight = self.weights.of(item, constraint);
+            let weight = self.weights.weight(item, constraint);
             self.part_weights[index(from) * per_item + constraint] -= weight;
             self.part_weights[index(to) * per_item + constraint] += weight;
         }
@@ -318,7 +341,7 @@ impl Repair<'_> {
         let Some(&first) = group.first() else { return false };
         let from = self.exchange.part_of()[index(first)];
         let fits = |constraint: usize| {
-            let more: u64 = group.iter().map(|&item| self.weights.of(item, constraint)).sum();
+            let more: u64 = group.iter().map(|&item| self.weights.weight(item, constraint)).sum();
             more == 0 || self.weight(to, constraint) + more <= self.allowed[constraint]
         };
         from != to
@@ -364,7 +387,7 @@ impl Repair<'_> {
         items.sort_unstable();
         let mut best: Option<(u64, u32, u32)> = None;
         for item in items {
-            if self.weights.of(item, constraint) == 0 {
+            if self.weights.weight(item, constraint) == 0 {
                 continue;
             }
             for to in self.exchange.neighbours_of(item, part) {

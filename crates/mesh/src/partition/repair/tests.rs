@@ -31,7 +31,7 @@ fn grid(side: u32) -> Graph {
 }
 
 fn cost() -> ExchangeCost {
-    ExchangeCost { ends_per_phase: 12, phase_clocks: 528, word_clocks: 2, ..Default::default() }
+    ExchangeCost::new(528, 12, 2)
 }
 
 /// The price of a partition by the halo itself.
