@@ -58,7 +58,7 @@ use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
 pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
-pub use split::{read_split_gmsh, split_part_count};
+pub use split::{SplitFile, read_split_gmsh, split_gmsh};
 
 use crate::model::{Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
