@@ -294,6 +294,11 @@ pub(crate) fn compiled(
                 .reuse(previous.as_ref())
                 .observer(|p| bar.observe(p))
                 .compile(&loaded.program)
+                .and_then(|compiled| {
+                    compiled.with_part_map(loaded.part_map.clone()).map_err(|error| {
+                        CompileError::Bug { stage: "placement", message: error.to_string() }
+                    })
+                })
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;

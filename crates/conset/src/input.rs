@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
-    Program, Schedule, ShapeError,
+    PartMap, Program, Schedule, ShapeError,
 };
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::model::Inventory;
@@ -160,13 +160,24 @@ pub struct LoadedProgram {
     pub placement: Option<PlacementReport>,
     /// What the file contains and what of it is not used, if it is a mesh.
     pub inventory: Option<Inventory>,
+    /// The cell of each part and the file's numbers of the nodes that are exchanged, if the sets come
+    /// from a mesh, graph, matrix or decomposition.
+    pub part_map: Option<PartMap>,
     /// What was read and partitioned, if [`LoadOptions::keep_reading`] is set.
     pub reading: Option<Box<Reading>>,
 }
 
 impl From<Program> for LoadedProgram {
     fn from(program: Program) -> Self {
-        Self { program, machine: None, halo: None, placement: None, inventory: None, reading: None }
+        Self {
+            program,
+            machine: None,
+            halo: None,
+            placement: None,
+            inventory: None,
+            part_map: None,
+            reading: None,
+        }
     }
 }
 
@@ -290,6 +301,7 @@ pub fn load(
                 halo: None,
                 placement: None,
                 inventory: None,
+                part_map: None,
                 reading: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
@@ -384,6 +396,12 @@ pub(crate) fn from_source(
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
     let set = halo.set.clone().placed(&place).map_err(|e| placement_bug(&e))?;
     let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
+    let nodes = set.nodes().map_or_else(Vec::new, |lists| {
+        set.iter().flat_map(|(id, _)| lists.of(id)).copied().collect()
+    });
+    let part_map =
+        PartMap::of_nodes(place.clone(), reading.first_number, nodes, |n| reading.node_number(n))
+            .map_err(|e| placement_bug(&e))?;
     let halo = Some(PlacedHalo { halo, place });
     Ok(LoadedProgram {
         program: set.into(),
@@ -391,6 +409,7 @@ pub(crate) fn from_source(
         halo,
         placement: Some(placement),
         inventory: reading.inventory.take(),
+        part_map: Some(part_map),
         reading: options.keep_reading.then(|| Box::new(reading)),
     })
 }
