@@ -12,7 +12,7 @@ use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
     PartMap, Program, Schedule, ShapeError,
 };
-use conset_mesh::halo::{self, Halo};
+use conset_mesh::halo::{self, Halo, HaloKind, HaloOptions, WordsPerNode};
 use conset_mesh::model::Inventory;
 use conset_mesh::partition::{self, Partition};
 use conset_mesh::read::{self, Format, ReadOptions, Reading};
@@ -72,8 +72,23 @@ pub struct LoadOptions<'a> {
     pub ignore_periodic: bool,
     /// Whether the decomposition that the file states is replaced by one of the partitioner.
     pub repartition: bool,
+    /// What the parts exchange; the default of the input if not given.
+    pub halo: Option<HaloKind>,
+    /// Layers of neighbours that a part needs; 1 if not given.
+    pub layers: Option<u32>,
+    /// The words of each exchanged node, element or row; 1 if not given.
+    pub words_per_node: Option<NodeWords<'a>>,
     /// Whether [`LoadedProgram::reading`] is kept.
     pub keep_reading: bool,
+}
+
+/// The words of each exchanged node, element or row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeWords<'a> {
+    /// The same number for each.
+    Each(u32),
+    /// One number for each: name and bytes of a file.
+    File(&'a str, &'a [u8]),
 }
 
 impl<'a> LoadOptions<'a> {
@@ -129,6 +144,24 @@ impl<'a> LoadOptions<'a> {
     #[must_use]
     pub fn repartition(self, repartition: bool) -> Self {
         Self { repartition, ..self }
+    }
+
+    /// Sets what the parts exchange.
+    #[must_use]
+    pub fn halo(self, kind: impl Into<Option<HaloKind>>) -> Self {
+        Self { halo: kind.into(), ..self }
+    }
+
+    /// Sets the layers of neighbours that a part needs.
+    #[must_use]
+    pub fn layers(self, layers: impl Into<Option<u32>>) -> Self {
+        Self { layers: layers.into(), ..self }
+    }
+
+    /// Sets the words of each exchanged node, element or row.
+    #[must_use]
+    pub fn words_per_node(self, words: impl Into<Option<NodeWords<'a>>>) -> Self {
+        Self { words_per_node: words.into(), ..self }
     }
 
     /// Sets whether [`LoadedProgram::reading`] is kept, as for writing its partition.
@@ -351,6 +384,9 @@ fn parse_document(
         ("--elements", options.elements != PartitionUnit::AsRead),
         ("--ignore-periodic", options.ignore_periodic),
         ("--repartition", options.repartition),
+        ("--halo", options.halo.is_some()),
+        ("--layers", options.layers.is_some()),
+        ("--words-per-node", options.words_per_node.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -390,7 +426,7 @@ pub(crate) fn from_source(
     observer(Progress::Stage("partitioning"));
     let partition = partition_of(name, source, machine, options)?;
     observer(Progress::Stage("finding the halo"));
-    let halo = halo::halo(source, &partition, "halo").map_err(|e| e.in_file(name))?;
+    let halo = halo_of(name, &reading, &partition, options)?;
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
@@ -400,8 +436,11 @@ pub(crate) fn from_source(
         set.iter().flat_map(|(id, _)| lists.of(id)).copied().collect()
     });
     let part_map =
-        PartMap::of_nodes(place.clone(), reading.first_number, nodes, |n| reading.node_number(n))
-            .map_err(|e| placement_bug(&e))?;
+        PartMap::of_nodes(place.clone(), reading.first_number, nodes, |node| match options.halo {
+            Some(kind) if kind.is_of_elements() => reading.element_number(node),
+            _ => reading.node_number(node),
+        })
+        .map_err(|e| placement_bug(&e))?;
     let halo = Some(PlacedHalo { halo, place });
     Ok(LoadedProgram {
         program: set.into(),
@@ -411,6 +450,47 @@ pub(crate) fn from_source(
         inventory: reading.inventory.take(),
         part_map: Some(part_map),
         reading: options.keep_reading.then(|| Box::new(reading)),
+    })
+}
+
+/// The halo of a partition, as the options say.
+fn halo_of(
+    name: &str,
+    reading: &Reading,
+    partition: &Partition,
+    options: &LoadOptions<'_>,
+) -> Result<Halo, InputError> {
+    let source = &reading.source;
+    let kind = options.halo.or(HaloKind::default_of(source));
+    let file_words;
+    let words = match options.words_per_node {
+        None => None,
+        Some(NodeWords::Each(words)) => Some(WordsPerNode::Each(words)),
+        Some(NodeWords::File(file, bytes)) => {
+            let count = match source {
+                Source::Mesh(mesh) if kind.is_none_or(|k| !k.is_of_elements()) => mesh.node_count(),
+                Source::Decomposition(decomposition)
+                    if kind.is_none_or(|kind| !kind.is_of_elements()) =>
+                {
+                    decomposition.mesh().node_count()
+                }
+                _ => partition::item_count(source),
+            };
+            file_words = halo::read_words(file, bytes, count)?;
+            Some(WordsPerNode::Of(&file_words))
+        }
+    };
+    let types = reading.origin.as_ref().map_or(&[][..], |origin| &origin.types);
+    let halo_options = HaloOptions::default()
+        .kind(options.halo)
+        .layers(options.layers.unwrap_or(1))
+        .words(words)
+        .types(types);
+    halo::halo_with(source, partition, "halo", &halo_options).map_err(|error| {
+        if error.place.starts_with("--") {
+            return InputError::new(error.place, At::Whole, error.message);
+        }
+        error.in_file(name)
     })
 }
 
