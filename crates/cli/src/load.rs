@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::input::{self, Input, LoadOptions, LoadedProgram, PartitionUnit};
+use conset::input::{self, Input, LoadOptions, LoadedProgram, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
 use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
+use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
 use crate::args::{
-    AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
+    AlgorithmArg, CompilerArgs, ElementsArg, HaloArg, InputArgs, MachineArgs, ObjectiveArg,
+    PlacementArg, WordsArg,
 };
 use crate::error::CliError;
 use crate::files;
@@ -140,11 +142,31 @@ pub(crate) struct LoadedInput {
     bytes: Vec<u8>,
 }
 
+/// The file of `--words-per-node`, if it is one.
+fn words_file(args: &InputArgs) -> Option<&Path> {
+    match &args.options.words_per_node {
+        Some(WordsArg::File(path)) => Some(path),
+        _ => None,
+    }
+}
+
+impl From<HaloArg> for HaloKind {
+    fn from(arg: HaloArg) -> Self {
+        match arg {
+            HaloArg::Nodes => HaloKind::Nodes,
+            HaloArg::Faces => HaloKind::Faces,
+            HaloArg::Edges => HaloKind::Edges,
+            HaloArg::Rows => HaloKind::Rows,
+        }
+    }
+}
+
 /// The files that the arguments name as input, which no output may replace.
 pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
     let input = Some(Path::new(&args.input)).filter(|_| !args.input.starts_with(input::PATTERN));
     let machine = args.options.machine.machine.as_deref().map(Path::new);
-    [input, args.options.partition.as_deref(), machine].into_iter().flatten().collect()
+    let words = words_file(args);
+    [input, args.options.partition.as_deref(), machine, words].into_iter().flatten().collect()
 }
 
 impl From<ElementsArg> for PartitionUnit {
@@ -219,7 +241,15 @@ pub(crate) fn input_for(
         .into());
     }
     let partition = args.options.partition.as_deref().map(files::read).transpose()?;
+    let words = words_file(args).map(files::read).transpose()?;
     let options = LoadOptions::default()
+        .halo(args.options.halo.map(HaloKind::from))
+        .layers(args.options.layers)
+        .words_per_node(match (&args.options.words_per_node, &words) {
+            (Some(WordsArg::Each(words)), _) => Some(NodeWords::Each(*words)),
+            (_, Some((name, bytes))) => Some(NodeWords::File(name, bytes)),
+            _ => None,
+        })
         .format(args.options.format.as_deref())
         .parts(args.options.parts)
         .partition(partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
@@ -253,7 +283,7 @@ pub(crate) fn input_for(
         Some(reading) => input::from_reading(&name, reading, here, &options, observer),
         None => input::load(&name, &bytes, here, &options, observer),
     }
-    .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
+    .map_err(|e| in_either(e, &bytes, &[&partition, &words]))?;
     let own = match &input {
         Input::Program(loaded) => loaded.machine.clone(),
         _ => None,
@@ -338,6 +368,11 @@ pub(crate) fn compiled(
                 .reuse(previous.as_ref())
                 .observer(|p| bar.observe(p))
                 .compile(&loaded.program)
+                .and_then(|compiled| {
+                    compiled.with_part_map(loaded.part_map.clone()).map_err(|error| {
+                        CompileError::Bug { stage: "placement", message: error.to_string() }
+                    })
+                })
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
@@ -488,6 +523,9 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         ("--imbalance", args.options.imbalance.is_some()),
         ("--max-partitions", args.options.max_partitions.is_some()),
         ("--ignore-periodic", args.options.ignore_periodic),
+        ("--halo", args.options.halo.is_some()),
+        ("--layers", args.options.layers.is_some()),
+        ("--words-per-node", args.options.words_per_node.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -500,12 +538,11 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     }
 }
 
-fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> CliError {
-    let other = match (&error, partition) {
-        (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
-        _ => None,
-    };
-    CliError::of_compile(error, other.map_or(bytes, Vec::as_slice))
+/// The error of a file, with the line of that of `others` that it names, else of the input.
+fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u8>)>]) -> CliError {
+    let named = |file: &&(String, Vec<u8>)| matches!(&error, CompileError::Input(input) if input.file == file.0);
+    let other = others.iter().filter_map(|file| file.as_ref()).find(named);
+    CliError::of_compile(error, other.map_or(bytes, |file| &file.1))
 }
 
 /// The compiled program in a schedule or image file, checked.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
-    Program, Schedule, ShapeError,
+    PartMap, Program, Schedule, ShapeError,
 };
-use conset_mesh::halo::{self, Halo};
+use conset_mesh::halo::{self, Halo, HaloKind, HaloOptions, WordsPerNode};
 use conset_mesh::model::Inventory;
 use conset_mesh::partition::{self, Partition};
 use conset_mesh::read::{self, Format, ReadOptions, Reading, foreign_format};
@@ -74,6 +74,12 @@ pub struct LoadOptions<'a> {
     pub ignore_periodic: bool,
     /// Whether the decomposition that the file states is replaced by one of the partitioner.
     pub repartition: bool,
+    /// What the parts exchange; the default of the input if not given.
+    pub halo: Option<HaloKind>,
+    /// Layers of neighbours that a part needs; 1 if not given.
+    pub layers: Option<u32>,
+    /// The words of each exchanged node, element or row; 1 if not given.
+    pub words_per_node: Option<NodeWords<'a>>,
     /// Whether [`LoadedProgram::reading`] is kept.
     pub keep_reading: bool,
     /// By how many thousandths the weight of a part may exceed the average; 30 if not given.
@@ -102,6 +108,15 @@ impl std::fmt::Debug for StopWhen<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("StopWhen")
     }
+}
+
+/// The words of each exchanged node, element or row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeWords<'a> {
+    /// The same number for each.
+    Each(u32),
+    /// One number for each: name and bytes of a file.
+    File(&'a str, &'a [u8]),
 }
 
 impl<'a> LoadOptions<'a> {
@@ -159,6 +174,24 @@ impl<'a> LoadOptions<'a> {
         Self { repartition, ..self }
     }
 
+    /// Sets what the parts exchange.
+    #[must_use]
+    pub fn halo(self, kind: impl Into<Option<HaloKind>>) -> Self {
+        Self { halo: kind.into(), ..self }
+    }
+
+    /// Sets the layers of neighbours that a part needs.
+    #[must_use]
+    pub fn layers(self, layers: impl Into<Option<u32>>) -> Self {
+        Self { layers: layers.into(), ..self }
+    }
+
+    /// Sets the words of each exchanged node, element or row.
+    #[must_use]
+    pub fn words_per_node(self, words: impl Into<Option<NodeWords<'a>>>) -> Self {
+        Self { words_per_node: words.into(), ..self }
+    }
+
     /// Sets whether [`LoadedProgram::reading`] is kept, as for writing its partition.
     #[must_use]
     pub fn keep_reading(self, keep: bool) -> Self {
@@ -214,13 +247,24 @@ pub struct LoadedProgram {
     pub placement: Option<PlacementReport>,
     /// What the file contains and what of it is not used, if it is a mesh.
     pub inventory: Option<Inventory>,
+    /// The cell of each part and the file's numbers of the nodes that are exchanged, if the sets come
+    /// from a mesh, graph, matrix or decomposition.
+    pub part_map: Option<PartMap>,
     /// What was read and partitioned, if [`LoadOptions::keep_reading`] is set.
     pub reading: Option<Box<Reading>>,
 }
 
 impl From<Program> for LoadedProgram {
     fn from(program: Program) -> Self {
-        Self { program, machine: None, halo: None, placement: None, inventory: None, reading: None }
+        Self {
+            program,
+            machine: None,
+            halo: None,
+            placement: None,
+            inventory: None,
+            part_map: None,
+            reading: None,
+        }
     }
 }
 
@@ -357,6 +401,7 @@ pub fn load(
                 halo: None,
                 placement: None,
                 inventory: None,
+                part_map: None,
                 reading: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
@@ -407,6 +452,9 @@ fn parse_document(
         ("<ignore-periodic>", options.ignore_periodic),
         ("<repartition>", options.repartition),
         ("<imbalance>", options.imbalance.is_some()),
+        ("<halo>", options.halo.is_some()),
+        ("<layers>", options.layers.is_some()),
+        ("<words-per-node>", options.words_per_node.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -444,8 +492,7 @@ pub(crate) fn from_source(
     }
     let source = &reading.source;
     observer(Progress::Stage("partitioning"));
-    let exchange =
-        |partition: &Partition| halo::halo(source, partition, "halo").map_err(|e| e.in_file(name));
+    let exchange = |partition: &Partition| halo_of(name, &reading, partition, options);
     let search = PartitionSearch { name, source, machine, options, exchange: &exchange };
     let Found { halo, place, set, report } = match given_partition(name, source, options)? {
         Some(partition) => {
@@ -461,13 +508,64 @@ pub(crate) fn from_source(
         }
     };
     let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
+    let nodes = set.nodes().map_or_else(Vec::new, |lists| {
+        set.iter().flat_map(|(id, _)| lists.of(id)).copied().collect()
+    });
+    let part_map =
+        PartMap::of_nodes(place.clone(), reading.first_number, nodes, |node| match options.halo {
+            Some(kind) if kind.is_of_elements() => reading.element_number(node),
+            _ => reading.node_number(node),
+        })
+        .map_err(|e| placement_bug(&e))?;
     Ok(LoadedProgram {
         program: set.into(),
         machine: None,
         halo: Some(PlacedHalo { halo, place, partition: report }),
         placement: Some(placement),
         inventory: reading.inventory.take(),
+        part_map: Some(part_map),
         reading: options.keep_reading.then(|| Box::new(reading)),
+    })
+}
+
+/// The halo of a partition, as the options say.
+fn halo_of(
+    name: &str,
+    reading: &Reading,
+    partition: &Partition,
+    options: &LoadOptions<'_>,
+) -> Result<Halo, InputError> {
+    let source = &reading.source;
+    let kind = options.halo.or(HaloKind::default_of(source));
+    let file_words;
+    let words = match options.words_per_node {
+        None => None,
+        Some(NodeWords::Each(words)) => Some(WordsPerNode::Each(words)),
+        Some(NodeWords::File(file, bytes)) => {
+            let count = match source {
+                Source::Mesh(mesh) if kind.is_none_or(|k| !k.is_of_elements()) => mesh.node_count(),
+                Source::Decomposition(decomposition)
+                    if kind.is_none_or(|kind| !kind.is_of_elements()) =>
+                {
+                    decomposition.mesh().node_count()
+                }
+                _ => partition::item_count(source),
+            };
+            file_words = halo::read_words(file, bytes, count)?;
+            Some(WordsPerNode::Of(&file_words))
+        }
+    };
+    let types = reading.origin.as_ref().map_or(&[][..], |origin| &origin.types);
+    let halo_options = HaloOptions::default()
+        .kind(options.halo)
+        .layers(options.layers.unwrap_or(1))
+        .words(words)
+        .types(types);
+    halo::halo_with(source, partition, "halo", &halo_options).map_err(|error| {
+        if error.place.starts_with('<') {
+            return InputError::new(error.place, At::Whole, error.message);
+        }
+        error.in_file(name)
     })
 }
 

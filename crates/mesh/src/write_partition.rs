@@ -14,7 +14,7 @@
 
 use std::io::{self, Write};
 
-use conset_ir::convert::{index, to_u64};
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ShapeError};
 
 use crate::halo::PartMembers;
@@ -127,7 +127,7 @@ impl<'a> PlacedPartition<'a> {
         let mut part_of = vec![0; crate::partition::item_count(&self.reading.source)];
         for part in 0..self.parts.len() {
             for &item in self.parts.items_of(part) {
-                part_of[index(item)] = conset_ir::convert::to_u32(part);
+                part_of[index(item)] = to_u32(part);
             }
         }
         part_of
@@ -168,13 +168,7 @@ fn file_order(origin: &ElementOrigin) -> impl Iterator<Item = (u64, u32)> + '_ {
     let mut all: Vec<(u32, u32)> = origin.divided.iter().copied().zip(0..).collect();
     all.extend_from_slice(&origin.attached);
     all.sort_unstable();
-    all.into_iter().map(|(position, element)| (element_number(origin, position), element))
-}
-
-/// The file's own number of the element at a position in the file.
-fn element_number(origin: &ElementOrigin, position: u32) -> u64 {
-    let counted = u64::from(position) + origin.first_number;
-    origin.ids.get(index(position)).copied().unwrap_or(counted)
+    all.into_iter().map(|(position, element)| (origin.number(position), element))
 }
 
 /// A partitioned mesh as VTK's unstructured grid.
@@ -261,7 +255,7 @@ impl VtuPartition<'_> {
             }
             Ok(())
         };
-        let nodes = 0..conset_ir::convert::to_u32(mesh.node_count());
+        let nodes = 0..to_u32(mesh.node_count());
         let elements = 0..mesh.element_count();
         match place {
             0 => words(&mut nodes.map(|node| reading.node_number(node))),
@@ -283,12 +277,7 @@ impl VtuPartition<'_> {
                 let value = if place == 5 { part } else { cells[index(part)].0 };
                 out.write_all(&value.to_le_bytes())
             }),
-            _ => match &reading.origin {
-                Some(origin) => {
-                    words(&mut origin.divided.iter().map(|&at| element_number(origin, at)))
-                }
-                None => words(&mut elements.map(|at| to_u64(at) + reading.first_number)),
-            },
+            _ => words(&mut elements.map(|element| reading.element_number(to_u32(element)))),
         }
     }
 

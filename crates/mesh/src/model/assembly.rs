@@ -166,6 +166,14 @@ pub struct ElementOrigin {
     pub first_number: u64,
 }
 
+impl ElementOrigin {
+    /// The file's own number of the element at a position in the file.
+    pub fn number(&self, position: u32) -> u64 {
+        let counted = u64::from(position) + self.first_number;
+        self.ids.get(index(position)).copied().unwrap_or(counted)
+    }
+}
+
 /// All nodes and elements of a file, whatever their dimension.
 #[derive(Clone, Debug)]
 pub struct Assembly {

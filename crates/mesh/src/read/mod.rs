@@ -373,6 +373,17 @@ impl Reading {
         };
         ids.get(index(node)).copied().unwrap_or(u64::from(node) + self.first_number)
     }
+
+    /// The file's own number of an element of the mesh.
+    pub fn element_number(&self, element: u32) -> u64 {
+        match &self.origin {
+            Some(origin) => match origin.divided.get(index(element)) {
+                Some(&position) => origin.number(position),
+                None => u64::from(element) + self.first_number,
+            },
+            None => u64::from(element) + self.first_number,
+        }
+    }
 }
 
 /// A mesh that a program assembled.

@@ -1,3 +1,5 @@
+//! Tests of the repair: prices stay those of the exchange, and limits are kept.
+
 use super::super::PartitionOptions;
 use super::*;
 use crate::generate;
