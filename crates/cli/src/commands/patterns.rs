@@ -58,6 +58,11 @@ struct WrittenPattern {
 
 pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(pattern) = &args.pattern else {
+        if let Some(path) = &args.output {
+            let message =
+                "which pattern should be written? name one: conset patterns torus -o torus.cset";
+            return Err(load::wrong_kind(&path.display().to_string(), message).into());
+        }
         let entries = patterns::LIST.iter();
         let entries = entries.map(|p| ListEntry::new(p.name, p.parameters, p.summary));
         let last = "An input is written pattern:NAME, pattern:NAME:PARAMETERS";
