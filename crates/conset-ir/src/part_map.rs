@@ -4,7 +4,7 @@
 //! A schedule names cells and nodes that count from 0. A program that reads the file itself knows
 //! parts and the numbers of the file; with this map and the part of each item it needs nothing else.
 
-use crate::convert::to_u64;
+use crate::convert::{index, to_u32};
 use crate::error::ShapeError;
 use crate::ids::CellId;
 use crate::limits;
@@ -27,6 +27,8 @@ pub struct PartMap {
     cells: Vec<CellId>,
     first_number: u64,
     numbers: Vec<(u32, u64)>,
+    /// The rows of `numbers` in the order of the numbers.
+    by_number: Vec<u32>,
 }
 
 impl PartMap {
@@ -57,7 +59,13 @@ impl PartMap {
             let message = format!("node {} is not above the one before it", numbers[row + 1].0);
             return Err(ShapeError::new("node_numbers", message));
         }
-        Ok(Self { cells, first_number, numbers })
+        if numbers.len() > limits::NODES {
+            let message = format!("more than {}", limits::NODES);
+            return Err(ShapeError::new("node_numbers", message));
+        }
+        let mut by_number: Vec<u32> = (0..to_u32(numbers.len())).collect();
+        by_number.sort_by_key(|&row| numbers[index(row)].1);
+        Ok(Self { cells, first_number, numbers, by_number })
     }
 
     /// The cell of each part.
@@ -82,6 +90,18 @@ impl PartMap {
             Ok(row) => self.numbers[row].1,
             Err(_) => u64::from(node) + self.first_number,
         }
+    }
+
+    /// The node with a number of the file; `None` if no list has it. A node that no list has may
+    /// be found nevertheless.
+    pub fn node(&self, number: u64) -> Option<u32> {
+        let number_of = |&row: &u32| self.numbers[index(row)].1;
+        if let Ok(at) = self.by_number.binary_search_by_key(&number, number_of) {
+            return Some(self.numbers[index(self.by_number[at])].0);
+        }
+        // A node that is listed has another number than this one.
+        let node = u32::try_from(number.checked_sub(self.first_number)?).ok()?;
+        self.numbers.binary_search_by_key(&node, |row| row.0).is_err().then_some(node)
     }
 
     /// What is added to a node whose number is not listed.
@@ -111,14 +131,11 @@ impl PartMap {
         Self::new(cells, first_number, numbers)
     }
 
-    /// Checks the cells and the number of listed nodes.
+    /// Checks the cells.
     pub(crate) fn check(&self, agents: usize) -> Result<(), ShapeError> {
         if let Some(part) = self.cells.iter().position(|cell| cell.index() >= agents) {
             let message = format!("{} of {agents} cells", self.cells[part]);
             return Err(ShapeError::new(format!("parts[{part}]"), message));
-        }
-        if to_u64(self.numbers.len()) > to_u64(limits::NODES) {
-            return Err(ShapeError::new("node_numbers", format!("more than {}", limits::NODES)));
         }
         Ok(())
     }
@@ -147,6 +164,12 @@ mod tests {
         let map = PartMap::of_nodes(vec![CellId(1)], 1, vec![3, 0, 1, 2, 3], number).unwrap();
         assert_eq!(map.numbers(), [(0, 5), (3, 9)]);
         assert!((0..4).all(|node| map.number(node) == number(node)));
+        assert!((0..4).all(|node| map.node(number(node)) == Some(node)));
+        // Number 1 would be node 0 and number 4 node 3, which have others.
+        assert_eq!(
+            (map.node(1), map.node(4), map.node(0), map.node(7)),
+            (None, None, None, Some(6))
+        );
         assert_eq!(map.parts_of(3), [None, Some(0), None]);
     }
 }
