@@ -7,6 +7,7 @@ use std::time::Instant;
 use conset::input::{self, Input, InputKind, LoadOptions, LoadedProgram};
 use conset::partition_route::placement::Method;
 use conset::{Compiled, Compiler, Observer, Progress};
+use conset_files::Opened;
 use conset_ir::{At, Document, FileFormat, InputError, Machine, Program};
 use conset_mesh::read::{self, Reading};
 use pyo3::prelude::*;
@@ -14,7 +15,6 @@ use pyo3::prelude::*;
 use crate::failure::Failure;
 use crate::files;
 use crate::job;
-use crate::mesh_files::{self, Opened};
 use crate::options::Options;
 use crate::schedule::{Origin, Schedule};
 use crate::source::{Contents, Source};
@@ -143,7 +143,8 @@ fn read_path(
     let partition = options.partition_file()?;
     let load = options.load(partition.as_ref());
     let format = options.format.as_deref();
-    let (name, bytes) = match mesh_files::open(path, format, &load.read_options())? {
+    let (name, bytes) = match conset_files::open(path, format, &load.read_options(), &files::read)?
+    {
         Opened::File(name, bytes) => (name, bytes),
         Opened::Mesh(name, reading) => {
             return partitioned(&name, *reading, machine, &load, observer);

@@ -15,9 +15,6 @@ mod compile;
 mod failure;
 mod files;
 mod job;
-/// Inputs that are several files, as in the command.
-#[path = "../../crates/cli/src/mesh_files.rs"]
-mod mesh_files;
 mod options;
 mod schedule;
 mod source;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use conset::input::{self, Input, LoadOptions, LoadedProgram, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
+use conset_files::Opened;
 use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
 use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
@@ -19,7 +20,6 @@ use crate::args::{
 use crate::error::CliError;
 use crate::files;
 use crate::memory;
-use crate::mesh_files::{self, Opened};
 use crate::progress::ProgressDisplay;
 use crate::text::Terminal;
 
@@ -270,7 +270,8 @@ pub(crate) fn input_for(
         None => options,
     };
     let format = args.options.format.as_deref();
-    let opened = mesh_files::open(Path::new(&args.input), format, &options.read_options())
+    let read = &files::read;
+    let opened = conset_files::open(Path::new(&args.input), format, &options.read_options(), read)
         .map_err(|e| perhaps_pattern(args, e))?;
     let (name, bytes, reading) = match opened {
         Opened::File(name, bytes) => (name, bytes, None),

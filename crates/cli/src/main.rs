@@ -17,7 +17,6 @@ mod files;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
-mod mesh_files;
 mod partition_file;
 mod progress;
 mod text;

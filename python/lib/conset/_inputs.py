@@ -15,8 +15,8 @@ from . import _conset
 from ._errors import InputError
 
 if TYPE_CHECKING:
-    import meshio
-    import scipy.sparse
+    import meshio  # type: ignore[import-untyped, unused-ignore]
+    import scipy.sparse  # type: ignore[import-untyped, unused-ignore]
 
 #: Words of each connection of a pattern, and of an edge list without words, as in the command.
 DEFAULT_WORDS = 32
@@ -216,7 +216,7 @@ def choice(option: str, value: Any, choices: Sequence[str]) -> Optional[str]:
     if value is not None and value not in choices:
         known = ", ".join(choices)
         raise InputError(f"invalid value '{value}' for '{option}' [possible values: {known}]")
-    return value
+    return None if value is None else str(value)
 
 
 def seconds(option: str, value: Any) -> Optional[float]:
@@ -225,7 +225,8 @@ def seconds(option: str, value: Any) -> Optional[float]:
         return None
     number = float(value)
     if not 0.0 <= number <= TIME_LIMIT_MAX:
-        raise InputError(f"{option}: {number}: expected seconds, at most a year")
+        shown = int(number) if number.is_integer() else number
+        raise InputError(f"{option}: {shown}: expected seconds, at most a year")
     return number
 
 

@@ -7,7 +7,7 @@ shown in part, and the page says which part.
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Iterable, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Sequence
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def page(schedule: Schedule) -> str:
     )
 
 
-def _set(each: SetSchedule, machine: dict) -> Iterable[str]:
+def _set(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     summary, bound, routes = each.summary, each.bound, each.routes
     ratio = each.clocks / bound.clocks if bound.clocks else 1.0
     yield f"<h2>Set {escape(each.name)}</h2>"
@@ -98,7 +98,7 @@ def _set(each: SetSchedule, machine: dict) -> Iterable[str]:
         yield from _timetable(each, phase)
 
 
-def _loads(each: SetSchedule, machine: dict) -> Iterable[str]:
+def _loads(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     """The busiest pairs of neighbouring cells of a phase."""
     routes = each.routes
     # Every cell of a route but the last one begins a hop.

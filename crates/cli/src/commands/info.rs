@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use conset::input::{self, Input, InputKind};
+use conset_files::Opened;
 use conset_ir::Document;
 use conset_ir::convert::{index, to_u64};
 use conset_mesh::model::{Graph, Inventory, Matrix};
@@ -15,8 +16,8 @@ use serde::Serialize;
 
 use crate::args::InfoArgs;
 use crate::error::CliError;
+use crate::files;
 use crate::memory;
-use crate::mesh_files::{self, Opened};
 use crate::text::{self, Terminal};
 
 /// Greatest number of groups that the text lists; the JSON has all.
@@ -117,13 +118,15 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
     let options = ReadOptions::default()
         .with_memory(memory::limit().unwrap_or(u64::MAX))
         .with_join_periodic(!args.ignore_periodic);
-    let (name, bytes) = match mesh_files::open(&args.file, args.format.as_deref(), &options)? {
-        Opened::File(name, bytes) => (name, bytes),
-        Opened::Mesh(name, reading) => {
-            let report = of_reading(name, &reading, "mesh");
-            return terminal.print(&report, |out| write_report(out, &report));
-        }
-    };
+    let read = &files::read;
+    let (name, bytes) =
+        match conset_files::open(&args.file, args.format.as_deref(), &options, read)? {
+            Opened::File(name, bytes) => (name, bytes),
+            Opened::Mesh(name, reading) => {
+                let report = of_reading(name, &reading, "mesh");
+                return terminal.print(&report, |out| write_report(out, &report));
+            }
+        };
     let report = match input::kind(&name, &bytes, args.format.as_deref())? {
         InputKind::Document => {
             let document =

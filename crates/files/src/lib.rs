@@ -1,13 +1,17 @@
 //! Opening inputs that are several files: OpenFOAM cases, and meshes that Gmsh split.
 //!
-//! | named on the command line | what is read |
+//! | named by the user | what is read |
 //! |---|---|
 //! | a folder `polyMesh`, or one that contains it or `constant/polyMesh` | the mesh |
 //! | a case with folders `processor0`, `processor1`, ... | the decomposition in them |
 //! | a file `NAME.foam` | the case in its folder |
 //! | one of the files `NAME_1.msh`, `NAME_2.msh`, ... of a split mesh | all of them |
 //!
-//! Every other input is one file.
+//! Every other input is one file. The interfaces (the command, the Python package) give the
+//! function that reads a file, with their own limits.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::as_conversions)]
 
 use std::path::{Path, PathBuf};
 
@@ -19,21 +23,28 @@ use conset_mesh::read::{
     read_openfoam_decomposed, read_split_gmsh, split_gmsh,
 };
 
-use crate::files;
+/// A function that reads a whole file; it returns the name for messages and the bytes.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<(String, Vec<u8>), InputError>;
 
 /// An input.
-pub(crate) enum Opened {
+#[derive(Debug)]
+pub enum Opened {
     /// The name and the bytes of a file.
     File(String, Vec<u8>),
     /// The name and the mesh of several files.
     Mesh(String, Box<Reading>),
 }
 
-/// Opens an input; `format` is the format that the command line names.
-pub(crate) fn open(
+/// Opens an input; `format` is the format that the user names.
+///
+/// # Errors
+/// Files that cannot be read or are missing, a folder without a case, errors in a mesh of several
+/// files. A single file is read, but not parsed.
+pub fn open(
     path: &Path,
     format: Option<&str>,
     options: &ReadOptions,
+    read: ReadFile<'_>,
 ) -> Result<Opened, InputError> {
     let is_foam = path.extension().is_some_and(|extension| extension == "foam");
     let folder = match path.parent() {
@@ -50,19 +61,19 @@ pub(crate) fn open(
             return Err(InputError::new("--format", at, "the input is a folder")
                 .help("leave out --format; folders are OpenFOAM cases"));
         }
-        let reading = open_case(folder, options)?;
+        let reading = open_case(folder, options, read)?;
         return Ok(Opened::Mesh(path.display().to_string(), Box::new(reading)));
     }
-    let (name, bytes) = files::read(path)?;
+    let (name, bytes) = read(path)?;
     let is_gmsh = match format {
         Some(format) => format == Format::Gmsh.name(),
         None => Format::detect(&name, &bytes) == Some(Format::Gmsh),
     };
     if let (true, Some(siblings)) = (is_gmsh, Siblings::of(path))
         && let Some(split) = split_gmsh(&name, &bytes, options)?
-        && let Some(count) = siblings.count(split, options)?
+        && let Some(count) = siblings.count(split, options, read)?
     {
-        let reading = siblings.open(count, options)?;
+        let reading = siblings.open(count, options, read)?;
         return Ok(Opened::Mesh(name, Box::new(reading)));
     }
     Ok(Opened::File(name, bytes))
@@ -102,7 +113,12 @@ impl Siblings {
 
     /// The number of files that the mesh was split into; `None` if the file has a whole mesh. Where
     /// no file states it, the files that exist and have one part each belong to the mesh.
-    fn count(&self, split: SplitFile, options: &ReadOptions) -> Result<Option<usize>, InputError> {
+    fn count(
+        &self,
+        split: SplitFile,
+        options: &ReadOptions,
+        read: ReadFile<'_>,
+    ) -> Result<Option<usize>, InputError> {
         if split.is_exact {
             return Ok(Some(split.part_count));
         }
@@ -112,7 +128,7 @@ impl Siblings {
             if !path.is_file() {
                 break;
             }
-            let (name, bytes) = files::read(&path)?;
+            let (name, bytes) = read(&path)?;
             if Format::detect(&name, &bytes) != Some(Format::Gmsh) {
                 break;
             }
@@ -124,10 +140,15 @@ impl Siblings {
         Ok((count > 1).then_some(count))
     }
 
-    fn open(&self, count: usize, options: &ReadOptions) -> Result<Reading, InputError> {
+    fn open(
+        &self,
+        count: usize,
+        options: &ReadOptions,
+        read: ReadFile<'_>,
+    ) -> Result<Reading, InputError> {
         let mut all = Vec::new();
         for number in 1..=count {
-            let file = files::read(&self.path(number)).map_err(|error| {
+            let file = read(&self.path(number)).map_err(|error| {
                 error.help(format!("the mesh is split into {count} files; all are needed"))
             })?;
             all.push(file);
@@ -139,10 +160,14 @@ impl Siblings {
 }
 
 /// Reads the mesh in a folder, or its decomposition if it has one.
-fn open_case(folder: &Path, options: &ReadOptions) -> Result<Reading, InputError> {
+fn open_case(
+    folder: &Path,
+    options: &ReadOptions,
+    read: ReadFile<'_>,
+) -> Result<Reading, InputError> {
     let processors = processors(folder)?;
     if !processors.is_empty() {
-        return open_decomposed(&processors, options);
+        return open_decomposed(&processors, options, read);
     }
     let Some(folder) = mesh_folder(folder) else {
         let name = folder.display().to_string();
@@ -151,7 +176,7 @@ fn open_case(folder: &Path, options: &ReadOptions) -> Result<Reading, InputError
             "expected the folder of a case (constant/polyMesh, or processor0, processor1, ...) or a file",
         ));
     };
-    let files = FolderFiles::read(&folder)?;
+    let files = FolderFiles::read(&folder, read)?;
     read_openfoam(&folder.display().to_string(), files.mesh(), options)
 }
 
@@ -198,18 +223,22 @@ fn processors(case: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(folders)
 }
 
-fn open_decomposed(folders: &[PathBuf], options: &ReadOptions) -> Result<Reading, InputError> {
+fn open_decomposed(
+    folders: &[PathBuf],
+    options: &ReadOptions,
+    read: ReadFile<'_>,
+) -> Result<Reading, InputError> {
     let mut parts = Vec::new();
     for folder in folders {
         let addresses = |file: &str| {
-            required(folder, file).map_err(|error| {
+            required(folder, file, read).map_err(|error| {
                 error.help(
                     "a mesh that was decomposed when it was made cannot be put together; \
                      merge it with `reconstructParMesh` and decompose it with `decomposePar`",
                 )
             })
         };
-        let files = FolderFiles::read(folder)?;
+        let files = FolderFiles::read(folder, read)?;
         parts.push((files, addresses("pointProcAddressing")?, addresses("cellProcAddressing")?));
     }
     let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
@@ -231,13 +260,13 @@ struct FolderFiles {
 }
 
 impl FolderFiles {
-    fn read(folder: &Path) -> Result<Self, InputError> {
-        let boundary = find(folder, "boundary").map(|path| files::read(&path)).transpose()?;
+    fn read(folder: &Path, read: ReadFile<'_>) -> Result<Self, InputError> {
+        let boundary = find(folder, "boundary").map(|path| read(&path)).transpose()?;
         Ok(Self {
-            points: required(folder, "points")?,
-            faces: required(folder, "faces")?,
-            owner: required(folder, "owner")?,
-            neighbour: required(folder, "neighbour")?,
+            points: required(folder, "points", read)?,
+            faces: required(folder, "faces", read)?,
+            owner: required(folder, "owner", read)?,
+            neighbour: required(folder, "neighbour", read)?,
             boundary: boundary.map(|(_, bytes)| bytes),
         })
     }
@@ -254,7 +283,7 @@ impl FolderFiles {
 }
 
 /// The bytes of a file, compressed or not.
-fn required(folder: &Path, file: &str) -> Result<Vec<u8>, InputError> {
+fn required(folder: &Path, file: &str, read: ReadFile<'_>) -> Result<Vec<u8>, InputError> {
     let path = find(folder, file).unwrap_or_else(|| folder.join(file));
-    files::read(&path).map(|(_, bytes)| bytes)
+    read(&path).map(|(_, bytes)| bytes)
 }
