@@ -34,10 +34,11 @@ use serde::Serialize;
 use crate::input::{LoadOptions, placement_bug};
 use crate::{CompileError, Compiler, Objective, Observer, Progress};
 
-/// Items and edges that all candidates of a default search have together, and the greatest number
-/// of candidates.
-const PARTITION_BUDGET: usize = 3 << 20;
-const MAX_CANDIDATES: usize = 16;
+/// The work of all candidates of a default search together, and the greatest number of candidates.
+/// An item, an edge and a part count as their share of METIS's time (measured).
+const PARTITION_BUDGET: usize = 7 << 19;
+const PART_WORK: usize = 4800;
+const MAX_CANDIDATES: usize = 12;
 
 /// Candidates without a better one after which a search that is not bounded otherwise ends.
 const PATIENCE: usize = 32;
@@ -45,12 +46,19 @@ const PATIENCE: usize = 32;
 /// Candidates that are made at the same time.
 const WAVE: usize = 8;
 
-/// Changes that the repairs of a default search try together, and one repair at least and at most.
-const REPAIR_BUDGET: u64 = 1 << 24;
-const REPAIR_MOST: u64 = 1 << 22;
+/// Changes that the repairs of a default search try together, and one of them at most.
+const REPAIR_BUDGET: u64 = 1 << 22;
+const REPAIR_LIMIT: u64 = 1 << 20;
 
 /// Candidates that are placed and planned, by the number of their connections.
-const FINALISTS: [(usize, usize); 3] = [(1 << 10, 4), (1 << 12, 2), (usize::MAX, 1)];
+const FINALISTS: [(usize, usize); 3] = [(1 << 7, 4), (1 << 10, 2), (usize::MAX, 1)];
+
+/// The price of the given seed's partition, in percent of the best one's, above which it is not
+/// placed.
+const FIRST_ABOVE: u64 = 105;
+
+/// Plans of a trial.
+const TRIAL: u32 = 2;
 
 /// How a partition was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -170,7 +178,8 @@ impl PartitionSearch<'_> {
 
     /// The number of candidates.
     fn most_candidates(&self, partitioner: &Partitioner) -> usize {
-        let by_size = (PARTITION_BUDGET / partitioner.size().max(1)).clamp(1, MAX_CANDIDATES);
+        let work = partitioner.size() + PART_WORK * partitioner.parts();
+        let by_size = (PARTITION_BUDGET / work.max(1)).clamp(1, MAX_CANDIDATES);
         match (self.options.max_partitions, self.options.stop) {
             (Some(most), _) => index(most).max(1),
             (None, Some(_)) => usize::MAX,
@@ -209,7 +218,7 @@ impl PartitionSearch<'_> {
     ) -> Result<(Candidate, Vec<Candidate>, usize), CompileError> {
         let cost = self.cost();
         let nets = Nets::new(self.source);
-        let work = (REPAIR_BUDGET / to_u64(most.min(MAX_CANDIDATES))).min(REPAIR_MOST);
+        let work = (REPAIR_BUDGET / to_u64(most.min(MAX_CANDIDATES))).min(REPAIR_LIMIT);
         let make = |number: usize| -> Result<(Candidate, Option<Candidate>), CompileError> {
             let options = self.candidate(number, parts);
             let made = partitioner.partition(&options)?;
@@ -313,10 +322,16 @@ impl PartitionSearch<'_> {
         candidates: Vec<Candidate>,
     ) -> Result<(Candidate, Vec<CellId>), CompileError> {
         let machine = Arc::new(self.machine.clone());
-        let is_alone = candidates.is_empty();
-        let mut all = vec![first];
-        all.extend(candidates);
-        if is_alone || all.len() == 2 && all[1].halo.set.len() > FINALISTS[1].0 {
+        let is_large = candidates.len() == 1 && candidates[0].halo.set.len() > FINALISTS[1].0;
+        let is_hopeless = candidates.first().is_some_and(|best| {
+            let (first, best) = (first.score.price, best.score.price);
+            100 * u128::from(first.0) > u128::from(FIRST_ABOVE) * u128::from(best.0)
+        });
+        let mut all = candidates;
+        if !is_hopeless {
+            all.insert(0, first);
+        }
+        if is_large || all.len() == 1 {
             // Large sets are compared by their scores only.
             let best = all.into_iter().min_by_key(|candidate| candidate.score);
             let best = best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
@@ -374,9 +389,6 @@ impl PartitionSearch<'_> {
         halo.set.clone().placed(place).map_err(|e| placement_bug(&e))
     }
 }
-
-/// Plans of a trial.
-const TRIAL: u32 = 1;
 
 fn report(
     partitioner: &Partitioner,
