@@ -8,14 +8,17 @@
 //!    what binds the exchange ([`conset_mesh::partition::repair`]).
 //! 2. Candidates are compared by the phases and clocks that they need at least wherever they are
 //!    placed, plus a fraction of what the channels of all connections cost.
-//! 3. The best few, and the given seed's partition without repair, are placed, and one plan is made
-//!    for each. The cheapest one is taken.
+//! 3. The best of these are placed by bisection, and the placement's cost says for which of them
+//!    routes crowd least.
+//! 4. The best few, and the given seed's partition without repair, are placed as requested, and two
+//!    plans are made for each. The cheapest one is taken.
 //!
 //! A partition that an imbalance limit refuses is taken only if there is no other. Candidates are
 //! independent and are compared in a fixed order, so the result does not depend on the number of
 //! threads. Their number follows from the size of the input: the work of the search is limited by a
 //! count. A partition that the user or the file gives is not changed.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -27,7 +30,7 @@ use conset_mesh::partition::repair::{ExchangeCost, Nets};
 use conset_mesh::partition::{
     DEFAULT_IMBALANCE, Partition, PartitionMethod, PartitionOptions, Partitioner,
 };
-use conset_partition_route::placement;
+use conset_partition_route::placement::{self, Method};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -52,6 +55,9 @@ const REPAIR_LIMIT: u64 = 1 << 20;
 
 /// Candidates that are placed and planned, by the number of their connections.
 const FINALISTS: [(usize, usize); 3] = [(1 << 7, 4), (1 << 10, 2), (usize::MAX, 1)];
+
+/// Candidates that are placed by bisection, if more than the finalists are.
+const BISECTED: usize = 8;
 
 /// The price of the given seed's partition, in percent of the best one's, above which it is not
 /// placed.
@@ -168,7 +174,7 @@ impl PartitionSearch<'_> {
         observer(Progress::Stage("placing parts"));
         let connections = candidates.first().map_or(0, |best| best.halo.set.len());
         let finalists = FINALISTS.iter().find(|(most, _)| connections <= *most);
-        candidates.truncate(finalists.map_or(1, |finalists| finalists.1));
+        self.keep_best_placed(&mut candidates, finalists.map_or(1, |finalists| finalists.1));
         let best = self.cheapest(first, candidates)?;
         let (Candidate { partition, halo, options, moved, .. }, place) = best;
         let report = report(&partitioner, &partition, &options, moved, looked_at);
@@ -269,7 +275,7 @@ impl PartitionSearch<'_> {
             }
             // Only the best ones are placed.
             candidates.sort_by_key(|candidate| candidate.score);
-            candidates.truncate(FINALISTS[0].1);
+            candidates.truncate(BISECTED);
         }
         let first = first.ok_or_else(|| CompileError::bug("the partitioner", &"no partition"))?;
         Ok((first, candidates, looked_at))
@@ -315,6 +321,37 @@ impl PartitionSearch<'_> {
         Ok(Candidate { partition, halo, options, moved, score })
     }
 
+    /// Keeps the candidates whose bisected placement costs least, and orders them so.
+    fn keep_best_placed(&self, candidates: &mut Vec<Candidate>, most: usize) {
+        if most == 1 || candidates.len() <= most {
+            candidates.truncate(most);
+            return;
+        }
+        let method = match self.options.placement {
+            Method::Best => Method::Bisect,
+            method => method,
+        };
+        let cost = |candidate: &Candidate| {
+            let (parts, seed) = (candidate.halo.summary.parts, self.options.seed);
+            let set = &candidate.halo.set;
+            let place = placement::place(self.machine, set, parts, method, seed).ok()?;
+            let cost = placement::cost(self.machine, set, &place, seed).ok()?;
+            let cost = match self.options.objective {
+                Objective::Time => (cost.clocks, cost.phases),
+                Objective::Phases => (cost.phases, cost.clocks),
+            };
+            Some((candidate.score.unbalanced, cost.0, cost.1))
+        };
+        let costs: Vec<_> = candidates.par_iter().map(cost).collect();
+        let mut costs: Vec<_> = costs.into_iter().zip(std::mem::take(candidates)).collect();
+        // A set without a placement comes last. The sort is stable, so the score breaks ties.
+        costs.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+        candidates.extend(costs.into_iter().take(most).map(|(_, candidate)| candidate));
+    }
+
     /// The cheapest of the candidates after they are placed, and its cells.
     fn cheapest(
         &self,
@@ -323,8 +360,9 @@ impl PartitionSearch<'_> {
     ) -> Result<(Candidate, Vec<CellId>), CompileError> {
         let machine = Arc::new(self.machine.clone());
         let is_large = candidates.len() == 1 && candidates[0].halo.set.len() > FINALISTS[1].0;
-        let is_hopeless = candidates.first().is_some_and(|best| {
-            let (first, best) = (first.score.price, best.score.price);
+        let best = candidates.iter().map(|candidate| candidate.score).min();
+        let is_hopeless = best.is_some_and(|best| {
+            let (first, best) = (first.score.price, best.price);
             100 * u128::from(first.0) > u128::from(FIRST_ABOVE) * u128::from(best.0)
         });
         let mut all = candidates;
