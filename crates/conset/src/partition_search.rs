@@ -8,14 +8,17 @@
 //!    what binds the exchange ([`conset_mesh::partition::repair`]).
 //! 2. Candidates are compared by the phases and clocks that they need at least wherever they are
 //!    placed, plus a fraction of what the channels of all connections cost.
-//! 3. The best few, and the given seed's partition without repair, are placed, and one plan is made
-//!    for each. The cheapest one is taken.
+//! 3. The best of these are placed by bisection, and the placement's cost says for which of them
+//!    routes crowd least.
+//! 4. The best few, and the given seed's partition without repair, are placed as requested, and two
+//!    plans are made for each. The cheapest one is taken.
 //!
 //! A partition that an imbalance limit refuses is taken only if there is no other. Candidates are
 //! independent and are compared in a fixed order, so the result does not depend on the number of
 //! threads. Their number follows from the size of the input: the work of the search is limited by a
 //! count. A partition that the user or the file gives is not changed.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -27,17 +30,18 @@ use conset_mesh::partition::repair::{ExchangeCost, Nets};
 use conset_mesh::partition::{
     DEFAULT_IMBALANCE, Partition, PartitionMethod, PartitionOptions, Partitioner,
 };
-use conset_partition_route::placement;
+use conset_partition_route::placement::{self, Method};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::input::{LoadOptions, placement_bug};
 use crate::{CompileError, Compiler, Objective, Observer, Progress};
 
-/// Items and edges that all candidates of a default search have together, and the greatest number
-/// of candidates.
-const PARTITION_BUDGET: usize = 3 << 20;
-const MAX_CANDIDATES: usize = 16;
+/// The work of all candidates of a default search together, and the greatest number of candidates.
+/// An item, an edge and a part count as their share of METIS's time (measured).
+const PARTITION_BUDGET: usize = 7 << 19;
+const PART_WORK: usize = 4800;
+const MAX_CANDIDATES: usize = 12;
 
 /// Candidates without a better one after which a search that is not bounded otherwise ends.
 const PATIENCE: usize = 32;
@@ -45,12 +49,22 @@ const PATIENCE: usize = 32;
 /// Candidates that are made at the same time.
 const WAVE: usize = 8;
 
-/// Changes that the repairs of a default search try together, and one repair at least and at most.
-const REPAIR_BUDGET: u64 = 1 << 24;
-const REPAIR_MOST: u64 = 1 << 22;
+/// Changes that the repairs of a default search try together, and one of them at most.
+const REPAIR_BUDGET: u64 = 1 << 22;
+const REPAIR_LIMIT: u64 = 1 << 20;
 
 /// Candidates that are placed and planned, by the number of their connections.
-const FINALISTS: [(usize, usize); 3] = [(1 << 10, 4), (1 << 12, 2), (usize::MAX, 1)];
+const FINALISTS: [(usize, usize); 3] = [(1 << 7, 4), (1 << 10, 2), (usize::MAX, 1)];
+
+/// Candidates that are placed by bisection, if more than the finalists are.
+const BISECTED: usize = 8;
+
+/// The price of the given seed's partition, in percent of the best one's, above which it is not
+/// placed.
+const FIRST_ABOVE: u64 = 105;
+
+/// Plans of a trial.
+const TRIAL: u32 = 2;
 
 /// How a partition was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -160,7 +174,7 @@ impl PartitionSearch<'_> {
         observer(Progress::Stage("placing parts"));
         let connections = candidates.first().map_or(0, |best| best.halo.set.len());
         let finalists = FINALISTS.iter().find(|(most, _)| connections <= *most);
-        candidates.truncate(finalists.map_or(1, |finalists| finalists.1));
+        self.keep_best_placed(&mut candidates, finalists.map_or(1, |finalists| finalists.1));
         let best = self.cheapest(first, candidates)?;
         let (Candidate { partition, halo, options, moved, .. }, place) = best;
         let report = report(&partitioner, &partition, &options, moved, looked_at);
@@ -170,7 +184,8 @@ impl PartitionSearch<'_> {
 
     /// The number of candidates.
     fn most_candidates(&self, partitioner: &Partitioner) -> usize {
-        let by_size = (PARTITION_BUDGET / partitioner.size().max(1)).clamp(1, MAX_CANDIDATES);
+        let work = partitioner.size() + PART_WORK * partitioner.parts();
+        let by_size = (PARTITION_BUDGET / work.max(1)).clamp(1, MAX_CANDIDATES);
         match (self.options.max_partitions, self.options.stop) {
             (Some(most), _) => index(most).max(1),
             (None, Some(_)) => usize::MAX,
@@ -209,7 +224,7 @@ impl PartitionSearch<'_> {
     ) -> Result<(Candidate, Vec<Candidate>, usize), CompileError> {
         let cost = self.cost();
         let nets = Nets::new(self.source);
-        let work = (REPAIR_BUDGET / to_u64(most.min(MAX_CANDIDATES))).min(REPAIR_MOST);
+        let work = (REPAIR_BUDGET / to_u64(most.min(MAX_CANDIDATES))).min(REPAIR_LIMIT);
         let make = |number: usize| -> Result<(Candidate, Option<Candidate>), CompileError> {
             let options = self.candidate(number, parts);
             let made = partitioner.partition(&options)?;
@@ -260,7 +275,7 @@ impl PartitionSearch<'_> {
             }
             // Only the best ones are placed.
             candidates.sort_by_key(|candidate| candidate.score);
-            candidates.truncate(FINALISTS[0].1);
+            candidates.truncate(BISECTED);
         }
         let first = first.ok_or_else(|| CompileError::bug("the partitioner", &"no partition"))?;
         Ok((first, candidates, looked_at))
@@ -306,6 +321,37 @@ impl PartitionSearch<'_> {
         Ok(Candidate { partition, halo, options, moved, score })
     }
 
+    /// Keeps the candidates whose bisected placement costs least, and orders them so.
+    fn keep_best_placed(&self, candidates: &mut Vec<Candidate>, most: usize) {
+        if most == 1 || candidates.len() <= most {
+            candidates.truncate(most);
+            return;
+        }
+        let method = match self.options.placement {
+            Method::Best => Method::Bisect,
+            method => method,
+        };
+        let cost = |candidate: &Candidate| {
+            let (parts, seed) = (candidate.halo.summary.parts, self.options.seed);
+            let set = &candidate.halo.set;
+            let place = placement::place(self.machine, set, parts, method, seed).ok()?;
+            let cost = placement::cost(self.machine, set, &place, seed).ok()?;
+            let cost = match self.options.objective {
+                Objective::Time => (cost.clocks, cost.phases),
+                Objective::Phases => (cost.phases, cost.clocks),
+            };
+            Some((candidate.score.unbalanced, cost.0, cost.1))
+        };
+        let costs: Vec<_> = candidates.par_iter().map(cost).collect();
+        let mut costs: Vec<_> = costs.into_iter().zip(std::mem::take(candidates)).collect();
+        // A set without a placement comes last. The sort is stable, so the score breaks ties.
+        costs.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+        candidates.extend(costs.into_iter().take(most).map(|(_, candidate)| candidate));
+    }
+
     /// The cheapest of the candidates after they are placed, and its cells.
     fn cheapest(
         &self,
@@ -313,10 +359,17 @@ impl PartitionSearch<'_> {
         candidates: Vec<Candidate>,
     ) -> Result<(Candidate, Vec<CellId>), CompileError> {
         let machine = Arc::new(self.machine.clone());
-        let is_alone = candidates.is_empty();
-        let mut all = vec![first];
-        all.extend(candidates);
-        if is_alone || all.len() == 2 && all[1].halo.set.len() > FINALISTS[1].0 {
+        let is_large = candidates.len() == 1 && candidates[0].halo.set.len() > FINALISTS[1].0;
+        let best = candidates.iter().map(|candidate| candidate.score).min();
+        let is_hopeless = best.is_some_and(|best| {
+            let (first, best) = (first.score.price, best.price);
+            100 * u128::from(first.0) > u128::from(FIRST_ABOVE) * u128::from(best.0)
+        });
+        let mut all = candidates;
+        if !is_hopeless {
+            all.insert(0, first);
+        }
+        if is_large || all.len() == 1 {
             // Large sets are compared by their scores only.
             let best = all.into_iter().min_by_key(|candidate| candidate.score);
             let best = best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
@@ -374,9 +427,6 @@ impl PartitionSearch<'_> {
         halo.set.clone().placed(place).map_err(|e| placement_bug(&e))
     }
 }
-
-/// Plans of a trial.
-const TRIAL: u32 = 1;
 
 fn report(
     partitioner: &Partitioner,

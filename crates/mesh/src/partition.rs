@@ -285,6 +285,11 @@ impl Partitioner {
         Ok(Self { graph: item_graph(source), parts, file: file.to_owned() })
     }
 
+    /// The number of parts.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
     /// The number of items and of their connections: a measure of the work of a partition.
     pub fn size(&self) -> usize {
         self.graph.len() + self.graph.neighbours.len()

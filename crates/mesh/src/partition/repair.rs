@@ -444,6 +444,7 @@ impl Repair<'_> {
     /// Tries to move all items that a part has at a net to another part, then each one alone.
     fn try_at(&mut self, net: u32, from: u32, to: u32) -> bool {
         let group = self.exchange.items_at(net, from);
+        self.exchange.work += to_u64(self.exchange.pins_of(net));
         if group.len() > GROUP {
             return false;
         }
@@ -458,7 +459,7 @@ impl Repair<'_> {
         for &item in &self.members[index(part)] {
             self.exchange.add_border_nets(item, &mut border);
         }
-        self.exchange.work += to_u64(self.members[index(part)].len());
+        self.exchange.work += to_u64(self.members[index(part)].len() + border.len());
         border.sort_unstable();
         border.dedup();
         border

@@ -173,6 +173,11 @@ impl<'a> Exchange<'a> {
         parts
     }
 
+    /// The number of pins of a net.
+    pub(super) fn pins_of(&self, net: u32) -> usize {
+        self.nets.pins.of(net).len()
+    }
+
     /// The items of a part at a net, ascending: its pins, and the item that owns it.
     pub(super) fn items_at(&self, net: u32, part: u32) -> Vec<u32> {
         let pins = self.nets.pins.of(net).iter().copied();
