@@ -177,6 +177,46 @@ fn files_of_a_split_mesh_that_do_not_state_their_number_are_all_read() {
     assert_eq!(json(folder.path(), "info other_2.msh")["divided_elements"], 1);
 }
 
+/// A `.vtu` file of two triangles, the second of which is a ghost.
+fn vtu(points: &str, triangles: &str) -> String {
+    let array = |kind: &str, name: &str, content: &str| {
+        format!("<DataArray type='{kind}' Name='{name}' format='ascii'>{content}</DataArray>")
+    };
+    format!(
+        "<VTKFile type='UnstructuredGrid'><UnstructuredGrid>\
+         <Piece NumberOfPoints='4' NumberOfCells='2'><CellData>{}</CellData><Points>\
+         <DataArray type='Float64' NumberOfComponents='3' format='ascii'>{points}</DataArray>\
+         </Points><Cells>{}{}{}</Cells></Piece></UnstructuredGrid></VTKFile>",
+        array("UInt8", "vtkGhostType", "0 1"),
+        array("Int32", "connectivity", triangles),
+        array("Int32", "offsets", "3 6"),
+        array("UInt8", "types", "5 5")
+    )
+}
+
+#[test]
+fn all_files_of_a_pvtu_file_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = folder.path();
+    fs::create_dir_all(case.join("run/parts")).unwrap();
+    let pieces = "<Piece Source='parts/0.vtu'/><Piece Source='parts/1.vtu'/>";
+    let file = format!(
+        "<VTKFile type='PUnstructuredGrid'><PUnstructuredGrid GhostLevel='1'>{pieces}\
+         </PUnstructuredGrid></VTKFile>"
+    );
+    fs::write(case.join("run/mesh.pvtu"), file).unwrap();
+    fs::write(case.join("run/parts/0.vtu"), vtu("0 0 0 1 0 0 0 1 0 1 1 0", "0 1 2 1 3 2")).unwrap();
+    refused(case, "info run/mesh.pvtu", "parts/1.vtu: cannot be read");
+    fs::write(case.join("run/parts/1.vtu"), vtu("1 1 0 0 1 0 1 0 0 0 0 0", "0 1 2 3 2 1")).unwrap();
+    let report = json(case, "info run/mesh.pvtu");
+    assert_eq!((&report["nodes"], &report["divided_elements"]), (&4.into(), &2.into()));
+    assert_eq!(report["elements_per_part"], serde_json::json!([1, 1]));
+    let report = json(case, "compile run/mesh.pvtu --machine iwarp:2x2");
+    assert_eq!(report["sets"][0]["words"], 4);
+    refused(case, "compile run/parts/1.vtu", "give the .pvtu file");
+    refused(case, "compile run/mesh.pvtu --parts 4", "--repartition");
+}
+
 /// The files of a folder `polyMesh`.
 fn write_foam(folder: &Path, files: &[(&str, &str)]) {
     fs::create_dir_all(folder).unwrap();

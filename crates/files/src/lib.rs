@@ -1,10 +1,11 @@
-//! Opening inputs that are several files: OpenFOAM cases, and meshes that Gmsh split.
+//! Opening inputs that are several files: OpenFOAM cases, meshes that Gmsh split, and `.pvtu` files.
 //!
 //! | named by the user | what is read |
 //! |---|---|
 //! | a folder `polyMesh`, or one that contains it or `constant/polyMesh` | the mesh |
 //! | a case with folders `processor0`, `processor1`, ... | the decomposition in them |
 //! | a file `NAME.foam` | the case in its folder |
+//! | a `.pvtu` file | the `.vtu` files that it names |
 //! | one of the files `NAME_1.msh`, `NAME_2.msh`, ... of a split mesh | all of them |
 //!
 //! Every other input is one file. The interfaces (the command, the Python package) give the
@@ -19,8 +20,8 @@ use conset_ir::convert::index;
 use conset_ir::{At, InputError};
 use conset_mesh::Format;
 use conset_mesh::read::{
-    PolyMesh, ProcessorMesh, ReadOptions, Reading, SplitFile, read_openfoam,
-    read_openfoam_decomposed, read_split_gmsh, split_gmsh,
+    PolyMesh, ProcessorMesh, ReadOptions, Reading, SplitFile, pvtu_pieces, read_openfoam,
+    read_openfoam_decomposed, read_pvtu, read_split_gmsh, split_gmsh,
 };
 
 /// A function that reads a whole file; it returns the name for messages and the bytes.
@@ -65,6 +66,9 @@ pub fn open(
         return Ok(Opened::Mesh(path.display().to_string(), Box::new(reading)));
     }
     let (name, bytes) = read(path)?;
+    if format.is_some_and(|format| format != Format::Gmsh.name() && format != Format::Vtu.name()) {
+        return Ok(Opened::File(name, bytes));
+    }
     let is_gmsh = match format {
         Some(format) => format == Format::Gmsh.name(),
         None => Format::detect(&name, &bytes) == Some(Format::Gmsh),
@@ -76,7 +80,18 @@ pub fn open(
         let reading = siblings.open(count, options, read)?;
         return Ok(Opened::Mesh(name, Box::new(reading)));
     }
+    if let Some(pieces) = pvtu_pieces(&name, &bytes, options)? {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let files = pieces.iter().map(|piece| read(&folder.join(piece)));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let reading = read_pvtu(&name, &borrowed(&files), options)?;
+        return Ok(Opened::Mesh(name, Box::new(reading)));
+    }
     Ok(Opened::File(name, bytes))
+}
+
+fn borrowed(files: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
+    files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect()
 }
 
 /// The files of a split mesh, by the name of one of them.
@@ -153,9 +168,7 @@ impl Siblings {
             })?;
             all.push(file);
         }
-        let named: Vec<(&str, &[u8])> =
-            all.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-        read_split_gmsh(&named, options)
+        read_split_gmsh(&borrowed(&all), options)
     }
 }
 

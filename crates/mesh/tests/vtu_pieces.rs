@@ -1,6 +1,6 @@
 //! VTU files with LZ4 and LZMA, and of several pieces.
 
-use conset_mesh::read::{ReadOptions, Reading, read_with};
+use conset_mesh::read::{ReadOptions, Reading, pvtu_pieces, read_pvtu, read_with};
 use conset_mesh::{Format, Source};
 
 fn read(text: &str) -> Result<Reading, String> {
@@ -141,4 +141,91 @@ fn points_that_may_be_either_side_of_a_crack_are_refused() {
     assert!(error.contains("global id 1 twice"), "{error}");
     let error = read(&pieces(&[(crack, "1 2 3"), (apart, "3 4 5")])).err().unwrap();
     assert!(error.contains("node 3 is elsewhere"), "{error}");
+}
+
+/// A file of triangles; `ghosts` is the name of an array and its values.
+fn part(points: &str, triangles: &[[u32; 3]], ghosts: Option<(&str, &str)>) -> String {
+    let list = |numbers: Vec<String>| numbers.join(" ");
+    let nodes = list(triangles.iter().flatten().map(u32::to_string).collect());
+    let offsets = list((1..=triangles.len()).map(|n| (3 * n).to_string()).collect());
+    let array = |kind: &str, name: &str, content: &str| {
+        format!("<DataArray type='{kind}' Name='{name}' format='ascii'>{content}</DataArray>")
+    };
+    let data = ghosts.map_or(String::new(), |(name, flags)| array("UInt8", name, flags));
+    format!(
+        "<VTKFile type='UnstructuredGrid'><UnstructuredGrid><Piece NumberOfPoints='{}' \
+         NumberOfCells='{}'><CellData>{data}</CellData><Points><DataArray type='Float64' \
+         NumberOfComponents='3' format='ascii'>{points}</DataArray></Points><Cells>{}{}{}</Cells>\
+         </Piece></UnstructuredGrid></VTKFile>",
+        points.split_whitespace().count() / 3,
+        triangles.len(),
+        array("Int32", "connectivity", &nodes),
+        array("Int32", "offsets", &offsets),
+        array("UInt8", "types", &"5 ".repeat(triangles.len()))
+    )
+}
+
+const SQUARE: &str = "0 0 0 1 0 0 0 1 0 1 1 0";
+
+fn read_parts(parts: &[String]) -> Result<Reading, String> {
+    let files: Vec<(&str, &[u8])> = parts.iter().map(|text| ("p.vtu", text.as_bytes())).collect();
+    read_pvtu("f.pvtu", &files, &ReadOptions::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn files_are_parts_and_ghost_cells_are_left_out() {
+    for name in ["vtkGhostType", "vtkGhostLevels"] {
+        let both = [[0, 1, 2], [1, 3, 2]];
+        let reading = read_parts(&[
+            part(SQUARE, &both, Some((name, "0 1"))),
+            part("", &[], None),
+            part("1 1 0 0 1 0 1 0 0 0 0 0", &[[3, 2, 1], [2, 0, 1]], Some((name, "1 0"))),
+        ])
+        .unwrap();
+        let Source::Mesh(mesh) = reading.source else { panic!() };
+        assert_eq!((mesh.parts(), mesh.part_count(), mesh.node_count()), (&[0, 2][..], 3, 4));
+        assert_eq!((mesh.element(0), mesh.element(1)), (&[0, 1, 2][..], &[1, 3, 2][..]));
+        assert_eq!(reading.origin.unwrap().ids, [1, 4]);
+        let unused = reading.inventory.unwrap().unused;
+        assert!(unused.iter().any(|entry| entry.what == "2 ghost cells"), "{unused:?}");
+    }
+    // Refined and hidden cells are left out wherever they are.
+    let hidden = part(SQUARE, &[[0, 1, 2], [1, 3, 2]], Some(("vtkGhostType", "0 32")));
+    assert_eq!(read(&hidden).unwrap().origin.unwrap().ids, [] as [u64; 0]);
+    let all = part(SQUARE, &[[0, 1, 2]], Some(("vtkGhostType", "8")));
+    assert!(read(&all).unwrap_err().contains("hidden"));
+}
+
+#[test]
+fn copies_that_are_not_marked_and_single_files_are_refused() {
+    let both = [[0, 1, 2], [1, 3, 2]];
+    let error = read_parts(&[part(SQUARE, &both, None), part(SQUARE, &both[1..], None)]);
+    assert!(error.unwrap_err().contains("pieces 1 and 2 have an element of the same nodes"));
+    let alone = part(SQUARE, &both, Some(("vtkGhostType", "0 1")));
+    assert!(read(&alone).unwrap_err().contains("give the .pvtu file"));
+    assert!(read_parts(&[]).is_err() && read_parts(&[part("", &[], None)]).is_err());
+}
+
+#[test]
+fn a_pvtu_file_names_its_pieces() {
+    let pieces = |text: &str| {
+        let read = pvtu_pieces("f.pvtu", text.as_bytes(), &ReadOptions::default());
+        read.map_err(|error| error.to_string())
+    };
+    let file = |content: &str| {
+        let tag = "PUnstructuredGrid";
+        format!("<?xml version='1.0'?><VTKFile type='{tag}'><{tag}>{content}</{tag}></VTKFile>")
+    };
+    let names = pieces(&file("<Piece Source='a.vtu'/><PCells/><Piece Source='b/c.vtu'/>"));
+    assert_eq!(names.unwrap().unwrap(), ["a.vtu", "b/c.vtu"]);
+    assert_eq!(pieces(&part(SQUARE, &[[0, 1, 2]], None)), Ok(None));
+    for (content, expected) in [
+        ("", "0 pieces"),
+        ("<Piece/>", "without the name of its file"),
+        ("<Piece Source='a'/><Piece Source='a'/>", "named twice"),
+        ("<Piece", "XML"),
+    ] {
+        let error = pieces(&file(content)).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -302,6 +302,24 @@ impl Assembly {
         self.part_count = part_count;
     }
 
+    /// Sets the number of parts, where those of the elements do not show the last ones.
+    pub(crate) fn set_part_count(&mut self, part_count: usize) {
+        self.part_count = part_count;
+    }
+
+    /// Type, part and nodes of each element; the part is `u32::MAX` for those in no part.
+    pub(crate) fn elements_with_parts(&self) -> impl Iterator<Item = (ElementType, u32, &[u32])> {
+        self.types.iter().enumerate().map(|(element, &element_type)| {
+            let part = self.parts.get(element).copied().unwrap_or(NO_PART);
+            (element_type, part, self.element(element))
+        })
+    }
+
+    /// The greatest dimension of an element, 0 if there are none.
+    pub(crate) fn greatest_dimension(&self) -> u8 {
+        self.types.iter().map(|element_type| element_type.dimension()).max().unwrap_or(0)
+    }
+
     /// Adds a group.
     pub fn add_group(&mut self, name: impl Into<String>, element_count: usize) {
         self.groups.push(Group { name: name.into(), element_count });

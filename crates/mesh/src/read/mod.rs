@@ -24,7 +24,7 @@
 //!
 //! An OpenFOAM mesh is a folder of files; [`read_openfoam`] takes these, and
 //! [`read_openfoam_decomposed`] those of a decomposed case. [`read_split_gmsh`] takes the files of a
-//! mesh that Gmsh split into one file for each part.
+//! mesh that Gmsh split into one file for each part, [`read_pvtu`] those that a `.pvtu` file names.
 //!
 //! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
 //!
@@ -54,6 +54,8 @@ mod ucd;
 mod vtk_legacy;
 mod vtu;
 
+use std::borrow::Cow;
+
 use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result};
 
@@ -61,6 +63,7 @@ pub(crate) use cursor::{Cursor, MAX_INT};
 pub use foreign::{ForeignFormat, foreign_format};
 pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
 pub use split::{SplitFile, read_split_gmsh, split_gmsh};
+pub use vtu::{pvtu_pieces, read_pvtu};
 
 use crate::model::{Assembled, Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};
@@ -303,6 +306,14 @@ pub fn read_with(
     let plain = gzip::decompress(file, bytes, options.memory)?;
     let memory = options.memory.saturating_sub(to_u64(plain.len()));
     read_plain(format, file, &plain, &options.clone().with_memory(memory))
+}
+
+/// The bytes of a file, decompressed if they are compressed with gzip.
+fn decompressed<'a>(file: &str, bytes: &'a [u8], memory: u64) -> Result<Cow<'a, [u8]>> {
+    if gzip::is_gzip(bytes) {
+        return gzip::decompress(file, bytes, memory).map(Cow::Owned);
+    }
+    Ok(Cow::Borrowed(bytes))
 }
 
 fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading> {

@@ -18,14 +18,13 @@
 //! `cellProcAddressing`. The faces of cyclic patches are not
 //! joined, which the inventory says.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{At, InputError, Result, limits};
 
 use super::cursor::{Cursor, show};
-use super::{ReadOptions, Reading, check_room, gzip, push_element};
+use super::{ReadOptions, Reading, check_room, decompressed, push_element};
 use crate::model::assembly::merge;
 use crate::model::{Assembly, ElementType, Shape};
 
@@ -191,13 +190,6 @@ fn assembly(
         push_element(&cursor, &mut assembly, element_type, &nodes)?;
     }
     Ok(assembly)
-}
-
-fn decompressed<'a>(file: &str, bytes: &'a [u8], memory: u64) -> Result<Cow<'a, [u8]>> {
-    if gzip::is_gzip(bytes) {
-        return gzip::decompress(file, bytes, memory).map(Cow::Owned);
-    }
-    Ok(Cow::Borrowed(bytes))
 }
 
 /// Lists of lists of nodes.

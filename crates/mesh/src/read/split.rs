@@ -4,13 +4,11 @@
 //! of these, with the tags that they have in the whole mesh. Files of version 4 state the number of
 //! parts.
 
-use std::borrow::Cow;
-
 use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result};
 
 use super::gmsh::{Split, read_piece};
-use super::{ReadOptions, Reading, gzip};
+use super::{ReadOptions, Reading, decompressed};
 use crate::model::Assembly;
 use crate::model::assembly::merge;
 
@@ -32,7 +30,7 @@ pub struct SplitFile {
 /// # Errors
 /// As [`read`](super::read()).
 pub fn split_gmsh(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Option<SplitFile>> {
-    let plain = decompressed(file, bytes, options)?;
+    let plain = decompressed(file, bytes, options.memory)?;
     let (_, split) = read_piece(file, &plain)?;
     Ok(split.map(|Split { part, part_count, is_exact, .. }| SplitFile {
         part,
@@ -54,7 +52,7 @@ pub fn read_split_gmsh(files: &[(&str, &[u8])], options: &ReadOptions) -> Result
     let mut file_of: Vec<Option<&str>> = vec![None; files.len()];
     for &(name, bytes) in files {
         let whole = |message: String| InputError::new(name, At::Whole, message);
-        let plain = decompressed(name, bytes, options)?;
+        let plain = decompressed(name, bytes, options.memory)?;
         let (piece, split) = read_piece(name, &plain)?;
         let split = split.ok_or_else(|| whole("not one file of a split mesh".to_owned()))?;
         let part = split.part + 1;
@@ -77,11 +75,4 @@ pub fn read_split_gmsh(files: &[(&str, &[u8])], options: &ReadOptions) -> Result
         None => String::new(),
     };
     merge(format, &names, pieces)?.into_reading(first, options)
-}
-
-fn decompressed<'a>(file: &str, bytes: &'a [u8], options: &ReadOptions) -> Result<Cow<'a, [u8]>> {
-    if gzip::is_gzip(bytes) {
-        return gzip::decompress(file, bytes, options.memory).map(Cow::Owned);
-    }
-    Ok(Cow::Borrowed(bytes))
 }

@@ -7,6 +7,7 @@ use conset_ir::convert::to_usize;
 use conset_ir::{Result, limits};
 
 use super::encoding::{Reader, Version};
+use crate::read::cursor::show;
 
 /// What is known of the entity with a dimension and tag.
 #[derive(Default)]
@@ -98,34 +99,44 @@ pub(super) fn read_entities(
     Ok(())
 }
 
-/// Reads `$PhysicalNames`, which is text in binary files too: the name of each group. Early files
-/// have no dimension in front of the tag; their names are those of groups of all dimensions.
+/// Reads `$PhysicalNames`, which is text in binary files too: the name of each group. Rows are
+/// `dimension tag "name"`. In early files the dimension is missing or -1; then the name is that of the
+/// groups of all dimensions.
 pub(super) fn read_names(reader: &mut Reader<'_>) -> Result<BTreeMap<(u8, i32), String>> {
-    let count = reader.cursor.integer("the number of names", u64::MAX)?;
+    let cursor = &mut reader.cursor;
+    let count = cursor.integer("the number of names", u64::MAX)?;
     let mut names = BTreeMap::new();
     for _ in 0..count {
-        let first = reader.cursor.signed("the dimension of a group")?;
-        let first_at = reader.cursor.last();
-        reader.cursor.skip_space();
-        let has_dimension = !reader.cursor.rest().starts_with(b"\"");
-        let tag = match has_dimension {
-            true => reader.cursor.signed("the tag of a group")?,
-            false => first,
+        cursor.skip_space();
+        let start = cursor.offset();
+        let rest = cursor.rest();
+        let line = rest.split(|&b| b == b'\n').next().unwrap_or(rest);
+        let quote = line.iter().position(|&b| b == b'"').unwrap_or(line.len());
+        let mut words =
+            line[..quote].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let mut number = || {
+            let text = std::str::from_utf8(words.next()?).ok()?;
+            text.parse::<i32>().ok()
         };
-        let dimensions = match u8::try_from(first) {
-            _ if !has_dimension => 0..=3,
-            Ok(dimension @ 0..=3) => dimension..=dimension,
+        let (dimension, tag) = match (number(), number()) {
+            (Some(tag), None) => (-1, tag),
+            (Some(dimension @ -1..=3), Some(tag)) => (dimension, tag),
             _ => {
-                let message = format!("{first} is not the dimension of a group, 0 to 3");
-                return Err(reader.cursor.error_at(first_at, message));
+                let message =
+                    format!("`{}`; expected dimension (0 to 3), tag and name", show(line));
+                return Err(cursor.error_at(start, message));
             }
         };
-        reader.cursor.skip_space();
-        let rest = reader.cursor.rest();
-        let line = rest.split(|&b| b == b'\n').next().unwrap_or(rest);
-        let name = String::from_utf8_lossy(line.trim_ascii()).trim_matches('"').to_owned();
-        reader.cursor.next_line();
-        names.extend(dimensions.map(|dimension| ((dimension, tag), name.clone())));
+        let name = match line[quote..].is_empty() {
+            true => String::from_utf8_lossy(words.next().unwrap_or_default()),
+            false => String::from_utf8_lossy(line[quote..].trim_ascii()),
+        };
+        let name = name.trim_matches('"').to_owned();
+        cursor.next_line();
+        match u8::try_from(dimension) {
+            Ok(dimension) => names.extend([((dimension, tag), name)]),
+            Err(_) => names.extend((0..=3).map(|dimension| ((dimension, tag), name.clone()))),
+        }
     }
     Ok(names)
 }

@@ -25,19 +25,7 @@ pub(super) fn read_periodic(
         reader.int("the dimension of an entity")?;
         reader.int("the tag of an entity")?;
         reader.int("the tag of the master entity")?;
-        if version == Version::V41 || !text {
-            let count = reader.size("the number of values of the transformation")?;
-            for _ in 0..count {
-                // Gmsh writes NaN if it does not know the transformation.
-                reader.skip_real("a value of the transformation")?;
-            }
-        } else {
-            reader.cursor.skip_space();
-            if reader.cursor.peek_token() == b"Affine" {
-                reader.cursor.next_line();
-            }
-        }
-        let pairs = reader.size("the number of pairs of nodes")?;
+        let pairs = pair_count(reader, version, text)?;
         for _ in 0..pairs {
             let mut pair = [0; 2];
             for node in &mut pair {
@@ -51,4 +39,30 @@ pub(super) fn read_periodic(
     }
     reader.encoding = encoding;
     Ok(())
+}
+
+/// Skips the transformation, if there is one, and reads the number of pairs of nodes.
+fn pair_count(reader: &mut Reader<'_>, version: Version, text: bool) -> Result<u64> {
+    let (value, count) = ("a value of the transformation", "the number of pairs of nodes");
+    if version == Version::V41 {
+        // Gmsh writes NaN if it does not know the transformation.
+        for _ in 0..reader.size("the number of values of the transformation")? {
+            reader.skip_real(value)?;
+        }
+    } else if text {
+        reader.cursor.skip_space();
+        if reader.cursor.peek_token() == b"Affine" {
+            reader.cursor.next_line();
+        }
+    } else {
+        // A number of pairs that no file can have announces a transformation.
+        let pairs = reader.size(count)?;
+        if pairs != u64::MAX {
+            return Ok(pairs);
+        }
+        for _ in 0..16 {
+            reader.skip_real(value)?;
+        }
+    }
+    reader.size(count)
 }

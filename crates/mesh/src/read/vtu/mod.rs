@@ -16,11 +16,12 @@
 
 mod arrays;
 mod bytes;
+mod parallel;
 mod pieces;
 
 use std::borrow::Cow;
 
-use conset_ir::convert::index;
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -29,6 +30,8 @@ use super::push_element;
 use crate::model::element_type::from_vtk;
 use crate::model::{Assembly, ElementType};
 use arrays::ArrayReader;
+pub use parallel::{pvtu_pieces, read_pvtu};
+use pieces::Piece;
 
 /// The largest number of nodes of the XML tree. Meshes are in arrays, so a tree is small.
 const MAX_XML_NODES: u32 = 1 << 20;
@@ -90,8 +93,12 @@ impl VtuFile<'_> {
     }
 }
 
-/// Reads all elements of a file whose arrays take `memory` bytes at most.
-pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
+/// Parses the XML tree of a file and passes its root to `read`, with the bytes appended to the tree.
+fn with_root<T>(
+    name: &str,
+    bytes: &[u8],
+    read: impl FnOnce(&VtuFile<'_>, Node<'_, '_>, Option<&[u8]>) -> Result<T>,
+) -> Result<T> {
     let (bytes, appended) = arrays::split(bytes);
     let tree = std::str::from_utf8(bytes).map_err(|e| {
         InputError::new(name, At::Byte(e.valid_up_to()), "not UTF-8; expected XML text")
@@ -109,33 +116,57 @@ pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
     if !root.has_tag_name("VTKFile") {
         return Err(file.error(root, "expected VTKFile"));
     }
+    read(&file, root, appended)
+}
+
+/// The element `UnstructuredGrid`, and the format with its version.
+fn grid<'d>(file: &VtuFile<'_>, root: Node<'d, 'd>) -> Result<(Node<'d, 'd>, String)> {
     let kind = root.attribute("type").unwrap_or("");
     if kind != "UnstructuredGrid" {
         let error = file.error(root, format!("type `{kind}`; expected UnstructuredGrid"));
         return Err(match kind {
             "PUnstructuredGrid" => error.help(
-                "a .pvtu file has no mesh, only the names of its pieces; save it as one .vtu file",
+                "a .pvtu file has no mesh, only the names of its pieces; give it by its path",
             ),
             _ => error,
         });
     }
-    let grid = file.child(root, "UnstructuredGrid")?;
-    let nodes: Vec<Node<'_, '_>> =
-        grid.children().filter(|node| node.has_tag_name("Piece")).collect();
-    let arrays = ArrayReader::new(&file, root, appended, memory)?;
     let version = root.attribute("version").unwrap_or("0.1");
-    let format = format!("VTU {version}");
-    match nodes.as_slice() {
-        [] => Err(file.error(grid, "UnstructuredGrid has no Piece")),
-        &[only] => piece(&file, &arrays, only, format),
-        several => {
-            let mut pieces = Vec::new();
-            for &node in several {
-                pieces.push(pieces::read(&file, &arrays, node, &format)?);
+    Ok((file.child(root, "UnstructuredGrid")?, format!("VTU {version}")))
+}
+
+/// Reads all elements of a file whose arrays take `memory` bytes at most.
+pub(super) fn read(name: &str, bytes: &[u8], memory: u64) -> Result<Assembly> {
+    with_root(name, bytes, |file, root, appended| {
+        let (grid, format) = grid(file, root)?;
+        let nodes: Vec<Node<'_, '_>> =
+            grid.children().filter(|node| node.has_tag_name("Piece")).collect();
+        let arrays = ArrayReader::new(file, root, appended, memory)?;
+        match nodes.as_slice() {
+            [] => Err(file.error(grid, "UnstructuredGrid has no Piece")),
+            &[only] => piece(file, &arrays, only, format),
+            several => {
+                let mut pieces = Vec::new();
+                for &node in several {
+                    pieces.push(pieces::read(file, &arrays, node, &format)?);
+                }
+                pieces::join(name, format!("{format}, {} pieces", several.len()), pieces)
             }
-            pieces::join(name, format!("{format}, {} pieces", several.len()), pieces)
         }
-    }
+    })
+}
+
+/// Reads the pieces of a file that belongs to several, which may be empty.
+fn read_pieces(
+    file: &VtuFile<'_>,
+    root: Node<'_, '_>,
+    appended: Option<&[u8]>,
+    memory: u64,
+) -> Result<Vec<Piece>> {
+    let (grid, format) = grid(file, root)?;
+    let arrays = ArrayReader::new(file, root, appended, memory)?;
+    let nodes = grid.children().filter(|node| node.has_tag_name("Piece"));
+    nodes.map(|node| pieces::read(file, &arrays, node, &format)).collect()
 }
 
 /// Reads the only piece of a file.
@@ -154,7 +185,12 @@ fn piece<'d>(
     let mut assembly = Assembly::new(format);
     assembly.count_from_0();
     assembly.set_nodes(points, Vec::new(), coordinates);
-    elements(file, arrays, piece, cells, &mut assembly)?;
+    let kept = elements(file, arrays, piece, cells, &mut assembly, false)?;
+    if assembly.element_count() == 0 {
+        return Err(file.error(piece, "all cells of the file are hidden"));
+    }
+    kept.add_unused(&mut assembly);
+    assembly.set_element_ids(kept.numbers);
     add_unused_data(piece, &mut assembly);
     Ok(assembly)
 }
@@ -184,13 +220,16 @@ fn coordinates<'d>(
     arrays.points(array, points)
 }
 
+/// Reads the cells; returns which of them are elements. Of several pieces
+/// (`is_part`), copies of cells of other pieces are left out; in one piece they are refused.
 fn elements<'d>(
     file: &VtuFile<'_>,
     arrays: &ArrayReader<'_, '_>,
     piece: Node<'d, 'd>,
     cells: usize,
     assembly: &mut Assembly,
-) -> Result<()> {
+    is_part: bool,
+) -> Result<Kept> {
     let points = assembly.node_count();
     let node = file.child(piece, "Cells")?;
     let named = |name: &str| {
@@ -211,6 +250,8 @@ fn elements<'d>(
         ));
     }
     let nodes: Vec<u32> = arrays.integers(at_nodes, ends)?;
+    let ghosts = ghost_flags(arrays, piece, cells)?;
+    let mut kept = Kept::default();
     let cursor = Cursor::new(file.name, file.tree.as_bytes());
     let mut start = 0;
     for (cell, (&number, &end)) in types.iter().zip(&offsets).enumerate() {
@@ -233,8 +274,74 @@ fn elements<'d>(
             let message = format!("cell {cell} has node {node} of {points}; nodes count from 0");
             return Err(file.error(at_nodes, message));
         }
-        push_element(&cursor, assembly, element_type, own)?;
         start = end;
+        match ghosts.get(cell) {
+            Some(flags) if flags & DUPLICATE != 0 => {
+                if !is_part {
+                    let message = format!("cell {cell} is a copy of a cell of another file");
+                    return Err(file
+                        .error(piece, message)
+                        .help("this is one file of several; give the .pvtu file that names them"));
+                }
+                kept.copies += 1;
+            }
+            Some(flags) if flags & HIDDEN != 0 => kept.hidden += 1,
+            _ => {
+                push_element(&cursor, assembly, element_type, own)?;
+                kept.numbers.push(to_u64(cell) + 1);
+            }
+        }
     }
-    Ok(())
+    Ok(kept)
+}
+
+/// Which cells of a piece are elements.
+#[derive(Default)]
+struct Kept {
+    /// The numbers from 1 of those that are.
+    numbers: Vec<u64>,
+    /// How many are copies of cells of other pieces, and how many are hidden.
+    copies: usize,
+    hidden: usize,
+}
+
+impl Kept {
+    /// Notes the cells that are not.
+    fn add_unused(&self, assembly: &mut Assembly) {
+        if self.copies > 0 {
+            let what = format!("{} ghost cells", self.copies);
+            assembly.add_unused(what, "copies of cells of another piece");
+        }
+        if self.hidden > 0 {
+            assembly.add_unused(format!("{} hidden cells", self.hidden), "vtkGhostType says so");
+        }
+    }
+}
+
+/// Bits of `vtkGhostType`: a copy of a cell of another piece.
+const DUPLICATE: u8 = 1;
+
+/// Bits of `vtkGhostType`: a refined, exterior or hidden cell, which takes no part in anything.
+const HIDDEN: u8 = 8 | 16 | 32;
+
+/// The array `vtkGhostType` of the cells, or the levels that early versions have in its place; empty
+/// if there is none.
+fn ghost_flags<'d>(
+    arrays: &ArrayReader<'_, '_>,
+    piece: Node<'d, 'd>,
+    cells: usize,
+) -> Result<Vec<u8>> {
+    let Some(data) = piece.children().find(|node| node.has_tag_name("CellData")) else {
+        return Ok(Vec::new());
+    };
+    let named = |name: &str| {
+        data.children()
+            .find(|node| node.has_tag_name("DataArray") && node.attribute("Name") == Some(name))
+    };
+    if let Some(array) = named("vtkGhostType") {
+        return arrays.integers(array, cells);
+    }
+    let Some(array) = named("vtkGhostLevels") else { return Ok(Vec::new()) };
+    let levels: Vec<u32> = arrays.integers(array, cells)?;
+    Ok(levels.iter().map(|&level| if level > 0 { DUPLICATE } else { 0 }).collect())
 }

@@ -9,12 +9,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result, limits};
 use roxmltree::Node;
 
 use super::arrays::ArrayReader;
-use super::{VtuFile, add_unused_data, coordinates, elements};
+use super::{Kept, VtuFile, add_unused_data, coordinates, elements};
 use crate::model::Assembly;
 use crate::model::assembly::merge;
 
@@ -24,6 +24,19 @@ pub(super) struct Piece {
     points: Vec<[f64; 3]>,
     /// The global id of each point, if the piece has them.
     ids: Option<Vec<u64>>,
+    /// Number of cells of the piece, those that are left out included.
+    cells: usize,
+    /// Which of them are elements.
+    kept: Kept,
+    /// The part that the piece is, if it is one.
+    part: Option<u32>,
+}
+
+impl Piece {
+    /// The same piece as a part of a decomposition.
+    pub(super) fn with_part(self, part: u32) -> Self {
+        Self { part: Some(part), ..self }
+    }
 }
 
 /// Reads a piece, which may be empty.
@@ -37,11 +50,12 @@ pub(super) fn read<'d>(
     let cells = file.count(piece, "NumberOfCells", limits::ELEMENTS)?;
     let mut assembly = Assembly::new(format);
     if cells == 0 {
-        return Ok(Piece { assembly, points: Vec::new(), ids: Some(Vec::new()) });
+        let (points, ids, kept) = (Vec::new(), Some(Vec::new()), Kept::default());
+        return Ok(Piece { assembly, points, ids, cells, kept, part: None });
     }
     let points_of = coordinates(file, arrays, piece, points)?;
     assembly.set_nodes(points, Vec::new(), points_of.clone());
-    elements(file, arrays, piece, cells, &mut assembly)?;
+    let kept = elements(file, arrays, piece, cells, &mut assembly, true)?;
     add_unused_data(piece, &mut assembly);
     let data = piece.children().find(|node| node.has_tag_name("PointData"));
     let ids = data.and_then(|data| {
@@ -49,7 +63,7 @@ pub(super) fn read<'d>(
         data.children().find(|node| node.attribute("Name") == Some(name))
     });
     let ids = ids.map(|array| arrays.integers(array, points)).transpose()?;
-    Ok(Piece { assembly, points: points_of, ids })
+    Ok(Piece { assembly, points: points_of, ids, cells, kept, part: None })
 }
 
 /// Joins the pieces of a file.
@@ -60,12 +74,16 @@ pub(super) fn join(name: &str, format: String, mut pieces: Vec<Piece>) -> Result
         number_by_place(name, &mut pieces)?;
     }
     let mut before = 0u64;
+    let mut left_out = Kept::default();
     let mut joined = Vec::new();
     for (number, piece) in pieces.into_iter().enumerate() {
         let mut assembly = piece.assembly;
-        let cells = to_u64(assembly.element_count());
-        if cells > 0 {
-            assembly.add_group(format!("piece {}", number + 1), assembly.element_count());
+        let elements = assembly.element_count();
+        if elements > 0 {
+            assembly.add_group(format!("piece {}", number + 1), elements);
+        }
+        if let Some(part) = piece.part {
+            assembly.set_parts(vec![part; elements], index(part) + 1);
         }
         let ids = piece.ids.unwrap_or_default();
         let mut sorted = ids.clone();
@@ -74,11 +92,14 @@ pub(super) fn join(name: &str, format: String, mut pieces: Vec<Piece>) -> Result
             return Err(wrong(format!("piece {} has the global id {} twice", number + 1, pair[0])));
         }
         assembly.set_node_ids(ids);
-        assembly.set_element_ids((before + 1..=before + cells).collect());
-        before += cells;
+        assembly.set_element_ids(piece.kept.numbers.iter().map(|cell| before + cell).collect());
+        before += to_u64(piece.cells);
+        left_out.copies += piece.kept.copies;
+        left_out.hidden += piece.kept.hidden;
         joined.push(assembly);
     }
     let mut merged = merge(format, &vec![name; joined.len()], joined)?;
+    left_out.add_unused(&mut merged);
     if by_place {
         // These numbers are not the file's.
         merged.set_node_ids(Vec::new());
