@@ -40,15 +40,15 @@ fn a_solver_from_files_has_the_bits_of_the_run_in_one() {
         for extension in ["json", "cset", "csb"] {
             let schedule = folder.path().join("schedule").with_extension(extension);
             let partition = folder.path().join("partition.txt");
-            let status = Command::new(env!("CARGO_BIN_EXE_conset"))
+            let output = Command::new(env!("CARGO_BIN_EXE_conset"))
                 .args(["--quiet", "compile", "--machine", MACHINE, "-o"])
                 .arg(&schedule)
                 .arg("--write-partition")
                 .arg(&partition)
                 .arg(&mesh)
-                .status()
+                .output()
                 .unwrap();
-            assert!(status.success());
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let from_files = Job::from_files(&mesh, &partition, &schedule).unwrap();
             assert_eq!(from_files.cells().len(), 6);
             assert_eq!(bits(&from_files), in_one, "{spec} {extension}");

@@ -12,7 +12,8 @@
 //!   words of the same connection from the same feed to the same sink. *Stability* is the share of
 //!   unchanged entries among all channels with an entry before or after; 1 if there are none.
 //! * Bounds and predictions are recomputed for both programs; the checker verifies those in files.
-//! * The origin of a schedule (generator, algorithm, seed) is reported, but is not a difference.
+//! * The origin of a schedule (generator, algorithm, seed) is reported, but is not a difference. The
+//!   parts and node numbers of its input are not compared.
 //!
 //! Counts cover everything; lists of details are truncated to the given length.
 //!

@@ -541,19 +541,15 @@ fn halo_of(
     let words = match options.words_per_node {
         None => None,
         Some(NodeWords::Each(words)) => Some(WordsPerNode::Each(words)),
-        Some(NodeWords::File(file, bytes)) => {
-            let count = match source {
-                Source::Mesh(mesh) if kind.is_none_or(|k| !k.is_of_elements()) => mesh.node_count(),
-                Source::Decomposition(decomposition)
-                    if kind.is_none_or(|kind| !kind.is_of_elements()) =>
-                {
-                    decomposition.mesh().node_count()
-                }
-                _ => partition::item_count(source),
-            };
-            file_words = halo::read_words(file, bytes, count)?;
-            Some(WordsPerNode::Of(&file_words))
-        }
+        Some(NodeWords::File(file, bytes)) => match kind {
+            Some(kind) => {
+                let count = halo::exchanged_count(source, kind);
+                file_words = halo::read_words(file, bytes, count)?;
+                Some(WordsPerNode::Of(&file_words))
+            }
+            // A list of connections has nothing that the file could be of; it is refused below.
+            None => Some(WordsPerNode::Each(1)),
+        },
     };
     let types = reading.origin.as_ref().map_or(&[][..], |origin| &origin.types);
     let halo_options = HaloOptions::default()

@@ -183,6 +183,9 @@ pub fn halo_with(
         ));
     }
     let kind = options.kind_for(source)?.unwrap_or(HaloKind::Rows);
+    if let Some(words) = options.words {
+        words.check(exchanged_count(source, kind))?;
+    }
     let words = options.words.unwrap_or(WordsPerNode::Each(1));
     let mesh = match source {
         Source::Mesh(mesh) => mesh,
@@ -219,7 +222,6 @@ fn of_mesh(
     words: WordsPerNode<'_>,
     name: &str,
 ) -> Result<Halo, ShapeError> {
-    words.check(mesh.node_count())?;
     let items = members(partition);
     let (node_first, nodes) = part_nodes(mesh, &items);
     let holders = holders(mesh.node_count(), &node_first, &nodes);
@@ -324,7 +326,6 @@ impl Needs<'_> {
         &self,
         mut needs: impl FnMut(u32, &mut Vec<u32>) -> Result<(), ShapeError>,
     ) -> Result<(SharedLists, Vec<u32>, Vec<u32>), ShapeError> {
-        self.words.check(self.owner.len())?;
         let mut lists = ListBuilder::new(self.words);
         let (mut node_first, mut nodes) = (vec![0], Vec::with_capacity(self.owner.len()));
         let mut needed_by = vec![u32::MAX; self.owner.len()];
@@ -373,7 +374,6 @@ fn of_decomposition(
     words: WordsPerNode<'_>,
     name: &str,
 ) -> Result<Halo, ShapeError> {
-    words.check(decomposition.mesh().node_count())?;
     let items = members(partition);
     let mut node_first = vec![0u32];
     let mut nodes = Vec::new();
@@ -424,6 +424,18 @@ fn of_connections(
     };
     let summary = summarise(&set, &parts, 0);
     Ok(Halo { set, parts, summary })
+}
+
+/// Number of nodes, elements, vertices or rows that can be exchanged, as for
+/// [`HaloOptions::words`].
+pub fn exchanged_count(source: &Source, kind: HaloKind) -> usize {
+    match source {
+        Source::Mesh(mesh) if !kind.is_of_elements() => mesh.node_count(),
+        Source::Decomposition(decomposition) if !kind.is_of_elements() => {
+            decomposition.mesh().node_count()
+        }
+        _ => partition::item_count(source),
+    }
 }
 
 /// Assembles the set, the parts and the summary.
