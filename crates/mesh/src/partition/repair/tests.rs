@@ -1,3 +1,5 @@
+//! The model against the halo, and what a repair guarantees.
+
 use super::super::PartitionOptions;
 use super::*;
 use crate::generate;
