@@ -7,6 +7,7 @@
 mod shared_meshes;
 
 pub mod families;
+pub mod partition_table;
 
 use std::sync::Arc;
 
@@ -41,9 +42,16 @@ pub fn shared_halo(
     machine: &Machine,
 ) -> Option<Arc<ConnectionSet>> {
     let (name, bytes) = shared_mesh(name)?;
-    let options = LoadOptions::default().elements(elements);
+    // One partition, so that results compare with those of earlier versions.
+    let options = LoadOptions::default().elements(elements).max_partitions(1);
     match input::load(&name, &bytes, machine, &options, &mut |_| ()) {
         Ok(Input::Program(loaded)) => Some(loaded.program.sets()[0].clone()),
         other => panic!("{name} is no mesh: {other:?}"),
     }
+}
+
+/// Prints a line of a table that takes minutes.
+#[allow(clippy::print_stderr, reason = "a run takes minutes and must be seen to go on")]
+pub fn say(line: &str) {
+    eprint!("{line}");
 }

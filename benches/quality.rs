@@ -17,7 +17,7 @@ use std::time::Instant;
 use conset::chart::{Chart, Line, Series, Style};
 use conset::input::{Input, LoadOptions, PartitionUnit};
 use conset::{Compiled, Compiler, Objective, input, run};
-use conset_benches::{machine, pattern, shared_mesh};
+use conset_benches::{machine, partition_table, pattern, say, shared_mesh};
 use conset_fabric::messages::{self, MessageOptions};
 use conset_ir::{ConnectionSet, Machine, Program};
 
@@ -127,7 +127,8 @@ fn meshes() -> Vec<Case> {
     .into_iter()
     .filter_map(|(file, elements, ratio)| {
         let (name, bytes) = shared_mesh(file)?;
-        let options = LoadOptions::default().elements(elements).parts(64).seed(1);
+        // The table is about plans of one partition; another section compares partitions.
+        let options = LoadOptions::default().elements(elements).parts(64).seed(1).max_partitions(1);
         let loaded = match input::load(&name, &bytes, &iwarp, &options, &mut |_| ()) {
             Ok(Input::Program(loaded)) => loaded,
             other => panic!("{name} is no mesh: {other:?}"),
@@ -339,11 +340,6 @@ fn plot(all: &[Growth]) -> String {
     chart.svg()
 }
 
-#[allow(clippy::print_stderr, reason = "a run takes minutes and must be seen to go on")]
-fn say(line: &str) {
-    eprint!("{line}");
-}
-
 fn main() -> std::io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "docs".to_owned());
     let mut page = String::from(
@@ -360,6 +356,8 @@ fn main() -> std::io::Result<()> {
     } else {
         page.push_str(&table(&meshes));
     }
+    page.push('\n');
+    page.push_str(&partition_table::section());
     page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nTarget: placement, routes and timetable in 1 s together.\n\n");
     page.push_str(&million());
     page.push_str("\n## Time against the number of connections\n\n![compile time](quality.svg)\n\n| set | connections | seconds | microseconds each |\n|---|---|---|---|\n");

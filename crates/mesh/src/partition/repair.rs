@@ -8,7 +8,8 @@
 //!   a long border. The items at such contacts move to a third part, until no part has more
 //!   connections than fit into one phase less.
 //! * *less load*: items move into or out of the busiest part, as long as the sorted loads of all
-//!   parts decrease in lexicographic order and no part gets more connections than the phases allow.
+//!   parts decrease in lexicographic order, there are no more connections in total (which would
+//!   crowd the routes), and no part gets more than the phases allow.
 //!
 //! Every move is tried and rolled back if it does not help. A move never makes a part empty or
 //! heavier than the allowed imbalance. The work is limited by a count, so the result is the same on

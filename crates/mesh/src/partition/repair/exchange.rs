@@ -24,6 +24,9 @@ pub(super) struct Exchange<'a> {
     leaving: Vec<u64>,
     arriving: Vec<u64>,
     total_words: u64,
+    connections: u64,
+    /// The connections at the last [`Exchange::watch`].
+    connections_before: u64,
     /// The greatest number of connections of a part that is not excess.
     most_ends: u64,
     excess: u64,
@@ -57,6 +60,8 @@ impl<'a> Exchange<'a> {
             leaving: vec![0; parts],
             arriving: vec![0; parts],
             total_words: 0,
+            connections: 0,
+            connections_before: 0,
             most_ends: u64::MAX,
             excess: 0,
             changed: Vec::new(),
@@ -125,6 +130,7 @@ impl<'a> Exchange<'a> {
 
     /// Forgets which parts have changed.
     pub(super) fn watch(&mut self) {
+        self.connections_before = self.connections;
         for (part, _) in self.changed.drain(..) {
             self.is_changed[index(part)] = false;
         }
@@ -137,8 +143,11 @@ impl<'a> Exchange<'a> {
     }
 
     /// Whether the sorted loads of the parts that changed are smaller than before, in lexicographic
-    /// order from the greatest.
+    /// order from the greatest, without more connections.
     pub(super) fn is_relief(&self) -> bool {
+        if self.connections > self.connections_before {
+            return false;
+        }
         let mut before: Vec<u64> = self.changed.iter().map(|changed| changed.1).collect();
         let mut after: Vec<u64> =
             self.changed.iter().map(|changed| self.load(index(changed.0))).collect();
@@ -323,7 +332,10 @@ impl<'a> Exchange<'a> {
         change(&mut self.total_words);
         if was_connected != is_connected {
             let excess = self.excess_of(index(from)) + self.excess_of(index(to));
-            for count in [&mut self.leaving[index(from)], &mut self.arriving[index(to)]] {
+            let connections = &mut self.connections;
+            let [leaving, arriving] =
+                [&mut self.leaving[index(from)], &mut self.arriving[index(to)]];
+            for count in [leaving, arriving, connections] {
                 *count = if is_connected { *count + 1 } else { *count - 1 };
             }
             let now = self.excess_of(index(from)) + self.excess_of(index(to));

@@ -1,4 +1,4 @@
-//! Tests of the repair: prices stay those of the exchange, and limits are kept.
+//! The model against the halo, and what a repair guarantees.
 
 use super::super::PartitionOptions;
 use super::*;
