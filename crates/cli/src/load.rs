@@ -360,7 +360,7 @@ fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
     }
     let Some(seconds) = compiler.time_limit else { return Ok(None) };
     if !(0.0..=TIME_LIMIT_MAX).contains(&seconds) {
-        let at = At::Path(seconds.to_string());
+        let at = At::Path(format!("{seconds:?}"));
         return Err(wrong("--time-limit", at, "expected seconds, at most a year"));
     }
     Ok(Some(Instant::now() + Duration::from_secs_f64(seconds)))

@@ -135,6 +135,48 @@ fn all_files_of_a_split_mesh_are_read() {
     refused(folder.path(), "compile m_1.msh", "partition 1, which m_1.msh has too");
 }
 
+/// One part of two triangles in Gmsh 2.2, which does not state the number of parts; `ghost` is
+/// another part that has the element as a ghost, or nothing.
+fn split_2(part: u32, ghost: &str) -> String {
+    let (points, nodes) = match part {
+        1 => ("1 0 0 0\n2 1 0 0\n3 0 1 0\n", "1 2 3"),
+        _ => ("2 1 0 0\n3 0 1 0\n4 1 1 0\n", "2 4 3"),
+    };
+    let count = 1 + ghost.split_whitespace().count();
+    format!(
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n3\n{points}$EndNodes\n\
+         $Elements\n1\n{part} 2 {} 0 1 {count} {part} {ghost} {nodes}\n$EndElements\n",
+        3 + count
+    )
+}
+
+#[test]
+fn files_of_a_split_mesh_that_do_not_state_their_number_are_all_read() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("m_1.msh"), split_2(1, "")).unwrap();
+    // This may be a whole mesh in one part.
+    assert_eq!(json(folder.path(), "info m_1.msh")["divided_elements"], 1);
+    fs::write(folder.path().join("m_2.msh"), split_2(2, "")).unwrap();
+    for file in ["m_1.msh", "m_2.msh"] {
+        let report = json(folder.path(), &format!("info {file}"));
+        assert_eq!((&report["nodes"], &report["divided_elements"]), (&4.into(), &2.into()));
+        assert_eq!(report["elements_per_part"], serde_json::json!([1, 1]));
+    }
+    let report = json(folder.path(), "compile m_1.msh --machine iwarp:2x2");
+    assert_eq!(report["sets"][0]["words"], 4);
+    // Ghosts show that there is another part.
+    fs::write(folder.path().join("g_1.msh"), split_2(1, "-2")).unwrap();
+    refused(folder.path(), "info g_1.msh", "split into 2 files; all are needed");
+    fs::copy(folder.path().join("m_2.msh"), folder.path().join("g_2.msh")).unwrap();
+    assert_eq!(json(folder.path(), "info g_1.msh")["divided_elements"], 2);
+    fs::copy(folder.path().join("m_2.msh"), folder.path().join("alone.msh")).unwrap();
+    refused(folder.path(), "info alone.msh", "partition 2 only");
+    // Meshes that have nothing to do with each other, of one part each.
+    fs::copy(folder.path().join("m_1.msh"), folder.path().join("other_1.msh")).unwrap();
+    fs::copy(folder.path().join("m_1.msh"), folder.path().join("other_2.msh")).unwrap();
+    assert_eq!(json(folder.path(), "info other_2.msh")["divided_elements"], 1);
+}
+
 /// The files of a folder `polyMesh`.
 fn write_foam(folder: &Path, files: &[(&str, &str)]) {
     fs::create_dir_all(folder).unwrap();

@@ -15,7 +15,7 @@ use conset_ir::{
 use conset_mesh::halo::{self, Halo};
 use conset_mesh::model::Inventory;
 use conset_mesh::partition::{self, Partition};
-use conset_mesh::read::{self, Format, ReadOptions, Reading};
+use conset_mesh::read::{self, Format, ReadOptions, Reading, foreign_format};
 use conset_mesh::{Source, patterns, triangles};
 use conset_partition_route::placement::{self, Method};
 use serde::Serialize;
@@ -231,6 +231,10 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind,
     let extension = name.rsplit('.').next().unwrap_or("").to_ascii_lowercase();
     if OWN_FORMATS.contains(&extension.as_str()) {
         return Ok(InputKind::Document);
+    }
+    if let Some(foreign) = foreign_format(bytes) {
+        let message = format!("{}; conset does not read it", foreign.title);
+        return Err(InputError::new(name, At::Whole, message).help(foreign.help));
     }
     if let Some(format) = Format::detect(name, bytes) {
         return Ok(InputKind::Mesh(format));

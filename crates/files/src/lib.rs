@@ -15,11 +15,12 @@
 
 use std::path::{Path, PathBuf};
 
+use conset_ir::convert::index;
 use conset_ir::{At, InputError};
 use conset_mesh::Format;
 use conset_mesh::read::{
-    PolyMesh, ProcessorMesh, ReadOptions, Reading, read_openfoam, read_openfoam_decomposed,
-    read_split_gmsh, split_part_count,
+    PolyMesh, ProcessorMesh, ReadOptions, Reading, SplitFile, read_openfoam,
+    read_openfoam_decomposed, read_split_gmsh, split_gmsh,
 };
 
 /// A function that reads a whole file; it returns the name for messages and the bytes.
@@ -69,7 +70,8 @@ pub fn open(
         None => Format::detect(&name, &bytes) == Some(Format::Gmsh),
     };
     if let (true, Some(siblings)) = (is_gmsh, Siblings::of(path))
-        && let Some(count) = split_part_count(&name, &bytes, options)?
+        && let Some(split) = split_gmsh(&name, &bytes, options)?
+        && let Some(count) = siblings.count(split, options, read)?
     {
         let reading = siblings.open(count, options, read)?;
         return Ok(Opened::Mesh(name, Box::new(reading)));
@@ -104,6 +106,40 @@ impl Siblings {
         })
     }
 
+    fn path(&self, number: usize) -> PathBuf {
+        let width = self.width;
+        self.folder.join(format!("{}{number:0width$}{}", self.before, self.after))
+    }
+
+    /// The number of files that the mesh was split into; `None` if the file has a whole mesh. Where
+    /// no file states it, the files that exist and have one part each belong to the mesh.
+    fn count(
+        &self,
+        split: SplitFile,
+        options: &ReadOptions,
+        read: ReadFile<'_>,
+    ) -> Result<Option<usize>, InputError> {
+        if split.is_exact {
+            return Ok(Some(split.part_count));
+        }
+        let mut count = split.part_count;
+        loop {
+            let path = self.path(count + 1);
+            if !path.is_file() {
+                break;
+            }
+            let (name, bytes) = read(&path)?;
+            if Format::detect(&name, &bytes) != Some(Format::Gmsh) {
+                break;
+            }
+            match split_gmsh(&name, &bytes, options)? {
+                Some(next) if index(next.part) == count => count += 1,
+                _ => break,
+            }
+        }
+        Ok((count > 1).then_some(count))
+    }
+
     fn open(
         &self,
         count: usize,
@@ -112,9 +148,7 @@ impl Siblings {
     ) -> Result<Reading, InputError> {
         let mut all = Vec::new();
         for number in 1..=count {
-            let width = self.width;
-            let name = format!("{}{number:0width$}{}", self.before, self.after);
-            let file = read(&self.folder.join(name)).map_err(|error| {
+            let file = read(&self.path(number)).map_err(|error| {
                 error.help(format!("the mesh is split into {count} files; all are needed"))
             })?;
             all.push(file);

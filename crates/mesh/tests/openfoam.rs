@@ -99,6 +99,16 @@ fn ascii_binary_and_compressed_files_give_the_same_mesh() {
 }
 
 #[test]
+fn faces_of_the_boundary_may_have_the_neighbour_minus_one() {
+    let mut all = ascii();
+    let options = ReadOptions::default();
+    let expected = read_openfoam("f", files(&all), &options).unwrap();
+    let text = String::from_utf8(all[3].clone()).unwrap();
+    all[3] = text.replacen("1(1)", "10(1 -1 -1 -1 -1 -1 -1 -1 -1 -1)", 1).into_bytes();
+    assert_eq!(read_openfoam("f", files(&all), &options).unwrap(), expected);
+}
+
+#[test]
 fn errors_name_the_file() {
     let error = |file: usize, from: &str, to: &str| -> InputError {
         let mut all = ascii();
@@ -116,7 +126,9 @@ fn errors_name_the_file() {
         (1, "3(7 4 8)", "4(7 4 8)", "faces", "`)` is not nodes"),
         (2, "10(0", "9(", "owner", "9 owners and 1 neighbours of 10 faces"),
         (2, "1 1)", "1 99)", "owner", "cell 99 of 10 faces"),
-        (3, "1(1)", "1(-1)", "neighbour", "`-1` is not cells"),
+        (2, "1 1)", "1 -1)", "owner", "-1 is not cells"),
+        (3, "1(1)", "1(-2)", "neighbour", "`-2` is not cells"),
+        (3, "1(1)", "2(-1 1)", "neighbour", "a cell behind -1"),
         (4, "type wall", "type processor", "boundary", "decomposed case"),
         (4, "startFace 6;}", "startFace 6;", "boundary", "the file ends"),
     ] {

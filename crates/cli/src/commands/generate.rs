@@ -10,6 +10,7 @@ use crate::args::{GenerateArgs, Msh};
 use crate::commands::patterns::parameters;
 use crate::error::CliError;
 use crate::files::OutputTarget;
+use crate::load;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
@@ -30,6 +31,11 @@ struct WrittenMesh {
 
 pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(spec) = &args.mesh else {
+        if let Some(path) = &args.output {
+            let message =
+                "which mesh should be written? name one: conset generate plate -o plate.msh";
+            return Err(load::wrong_kind(&path.display().to_string(), message).into());
+        }
         let rows: Vec<MeshEntry> = generate::LIST
             .iter()
             .map(|g| MeshEntry {
@@ -47,6 +53,12 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliErr
         });
     };
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    if path.extension().is_some_and(|extension| !extension.eq_ignore_ascii_case("msh")) {
+        let message = "the mesh is written as Gmsh file, whose name ends in .msh";
+        return Err(load::wrong_kind(&path.display().to_string(), message)
+            .help("other programs convert it: `meshio convert`, `gmsh -save`")
+            .into());
+    }
     OutputTarget::new(path).check(&[])?;
     let mesh = generate::by_name(spec, args.seed)?;
     let form = match args.msh {

@@ -64,6 +64,7 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
     };
     let machine = load::machine(spec, &args.params)?;
     if let Some(path) = &args.output {
+        OutputTarget::new(path).check(&[Path::new(spec)])?;
         return write(&machine, path, terminal);
     }
     let summary = conset::report::MachineSummary::new(&machine);

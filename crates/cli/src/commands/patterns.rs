@@ -38,6 +38,11 @@ pub(crate) fn parameters(parameters: &[Parameter]) -> String {
 
 pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(pattern) = &args.pattern else {
+        if let Some(path) = &args.output {
+            let message =
+                "which pattern should be written? name one: conset patterns torus -o torus.cset";
+            return Err(load::wrong_kind(&path.display().to_string(), message).into());
+        }
         let rows: Vec<PatternEntry> = patterns::LIST
             .iter()
             .map(|p| PatternEntry {

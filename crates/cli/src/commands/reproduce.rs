@@ -48,6 +48,9 @@ struct LeftOut {
 pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
     let wanted = |table: u8| args.table.is_none_or(|only| only == table);
+    if let Some(folder) = &args.meshes {
+        files::whole_path(folder)?;
+    }
     let mut report = ReproduceReport {
         machines: machines()?,
         tables: Vec::new(),

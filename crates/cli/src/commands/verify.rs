@@ -1,6 +1,8 @@
 //! `conset verify`: running the independent checker on a schedule or an image, and comparing it with
 //! an input.
 
+use std::path::Path;
+
 use conset::input::Input;
 use conset::program_diff::first_difference;
 use conset::with_witnesses;
@@ -36,6 +38,11 @@ struct VerifyReport {
 }
 
 pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if args.file == Path::new("-") && args.against.as_deref() == Some("-") {
+        return Err(load::wrong_kind("<stdin>", "standard input can be read once only")
+            .help("give one of them as a file")
+            .into());
+    }
     if let (None, Some(option)) = (&args.against, args.options.given()) {
         return Err(InputError::new(option, At::Whole, "a compiled file takes no such option")
             .help(format!("leave out {option}, or name the input with --against INPUT"))

@@ -382,7 +382,7 @@ pub(crate) fn from_abaqus(name: &str) -> Option<ElementType> {
         ("EMC2D", 2),
         ("EMC3D", 3),
         ("F2D", 1),
-        ("F3D", 2),
+        ("F3D", 3),
         ("M3D", 2),
         ("PIPE2", 1),
         ("PIPE3", 1),
@@ -400,7 +400,11 @@ pub(crate) fn from_abaqus(name: &str) -> Option<ElementType> {
     ];
     let name = name.to_ascii_uppercase();
     let whole = match name.as_str() {
-        "MASS" | "ROTARYI" | "HEATCAP" | "SPRING1" | "DASHPOT1" => Some((Shape::Point, 1)),
+        "MASS" | "ROTARYI" | "HEATCAP" | "SPRING1" | "DASHPOT1" | "DCOUP2D" | "DCOUP3D" => {
+            Some((Shape::Point, 1))
+        }
+        // The network element of CalculiX.
+        "D" => Some((Shape::Line, 3)),
         "SPRING2" | "SPRINGA" | "DASHPOT2" | "DASHPOTA" | "GAPUNI" | "GAPCYL" | "GAPSPHER"
         | "ITSUNI" | "ITSCYL" | "ITT21" | "ITT31" => Some((Shape::Line, 2)),
         "STRI65" => Some((Shape::Triangle, 6)),

@@ -3,7 +3,8 @@
 //! `*NODE` and `*ELEMENT` are read, in a flat file or in one part with at most one instance. The
 //! type of an element gives its number of nodes, and its row continues on further lines until it
 //! has them. Node ids may have gaps and any order; nodes are numbered by the rank of their ids.
-//! The `ELSET` of an `*ELEMENT` becomes a group.
+//! The `ELSET` of an `*ELEMENT` becomes a group. A network element of CalculiX (type `D`) has three
+//! nodes, the first or last of which may be 0, for none.
 //!
 //! Refused, each with its reason: files that include others (`*INCLUDE`, `INPUT=`), nodes and
 //! elements that are generated (`*NGEN`, `*ELGEN` and the like), several meshed parts or several
@@ -17,7 +18,7 @@ use conset_ir::{Result, limits};
 use super::cursor::{Cursor, show};
 use super::{push_element, rank_nodes};
 use crate::model::element_type::from_abaqus;
-use crate::model::{Assembly, ElementType};
+use crate::model::{Assembly, ElementType, Shape};
 
 /// Keywords that make nodes or elements out of others.
 const GENERATING: [&str; 9] = [
@@ -47,6 +48,9 @@ const COUPLING: [&str; 12] = [
     "CONTACT PAIR",
     "CONTACT",
 ];
+
+/// No node.
+const NO_NODE: u64 = u64::MAX;
 
 /// Where nodes and elements are defined.
 #[derive(Clone, PartialEq)]
@@ -260,6 +264,7 @@ impl<'a> Reader<'a> {
             };
             return Err(self.cursor.error_at(keyword.offset, message));
         };
+        let is_network = name.eq_ignore_ascii_case("D");
         let before = self.elements.len();
         let needed = element_type.node_count();
         while let Some((offset, line)) = self.data_line() {
@@ -276,7 +281,8 @@ impl<'a> Reader<'a> {
                     };
                     fields = Fields { start: offset, line };
                 }
-                self.element_nodes.push(fields.integer(&self.cursor, "a node of an element")?);
+                let node = fields.integer(&self.cursor, "a node of an element")?;
+                self.element_nodes.push(if is_network && node == 0 { NO_NODE } else { node });
             }
             if !fields.at_end() {
                 let message =
@@ -338,7 +344,8 @@ impl<'a> Reader<'a> {
         let mut own = Vec::new();
         for (element_type, id, offset) in self.elements {
             own.clear();
-            for node in element_nodes.by_ref().take(element_type.node_count()) {
+            let nodes = element_nodes.by_ref().take(element_type.node_count());
+            for node in nodes.filter(|&node| node != NO_NODE) {
                 own.push(numbering.rank(node).ok_or_else(|| {
                     cursor.error_at(
                         offset,
@@ -346,6 +353,10 @@ impl<'a> Reader<'a> {
                     )
                 })?);
             }
+            let shape = if own.len() == 1 { Shape::Point } else { element_type.shape() };
+            let Some(element_type) = ElementType::new(shape, own.len()) else {
+                return Err(cursor.error_at(offset, format!("element {id} has no nodes")));
+            };
             push_element(&cursor, &mut assembly, element_type, &own)?;
         }
         for (name, count) in self.sets {

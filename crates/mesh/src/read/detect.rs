@@ -3,6 +3,8 @@
 //! Formats that name themselves in their first bytes are recognised there. The others begin with
 //! numbers (METIS, Spark98, TetGen) and need the extension of the file's name.
 
+use std::borrow::Cow;
+
 use super::{Format, gzip};
 
 /// Bytes of a compressed file that are looked at.
@@ -14,12 +16,17 @@ pub(super) fn other_extension(extension: &str) -> Option<Format> {
     exodus.iter().any(|e| e.eq_ignore_ascii_case(extension)).then_some(Format::Exodus)
 }
 
+/// The bytes, or the first of those that they decompress to.
+pub(super) fn start_of(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match gzip::is_gzip(bytes) {
+        true => Cow::Owned(gzip::start(bytes, START)),
+        false => Cow::Borrowed(bytes),
+    }
+}
+
 /// The format that the bytes show.
 pub(super) fn from_content(bytes: &[u8]) -> Option<Format> {
-    if gzip::is_gzip(bytes) {
-        let start = gzip::start(bytes, START);
-        return if gzip::is_gzip(&start) { None } else { from_content(&start) };
-    }
+    let bytes = &*start_of(bytes);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = bytes.trim_ascii_start();
     let starts = |start: &[u8]| text.starts_with(start);
@@ -32,7 +39,7 @@ pub(super) fn from_content(bytes: &[u8]) -> Option<Format> {
         () if starts(b"MFEM ") => Some(Format::Mfem),
         () if starts(b"%%MatrixMarket") => Some(Format::MatrixMarket),
         () if starts(b"<VTKFile") => Some(Format::Vtu),
-        () if starts(b"<?xml") => contains(text, b"<VTKFile").then_some(Format::Vtu),
+        () if starts(b"<?xml") => contains(text, b"<VTKFile", 4096).then_some(Format::Vtu),
         () if is_abaqus(text) => Some(Format::Abaqus),
         () if is_su2(text) => Some(Format::Su2),
         () if is_ucd(text) => Some(Format::Ucd),
@@ -40,8 +47,9 @@ pub(super) fn from_content(bytes: &[u8]) -> Option<Format> {
     }
 }
 
-fn contains(text: &[u8], piece: &[u8]) -> bool {
-    text[..text.len().min(4096)].windows(piece.len()).any(|window| window == piece)
+/// Whether `piece` is among the first `most` bytes.
+pub(super) fn contains(text: &[u8], piece: &[u8], most: usize) -> bool {
+    text[..text.len().min(most)].windows(piece.len()).any(|window| window == piece)
 }
 
 /// The first lines that are not blank and do not begin with `comment`.

@@ -29,14 +29,15 @@
 //! Any of them may be compressed with gzip. [`Format::detect`] finds the format by content first.
 //!
 //! Gmsh's formats, VTK's and the last four have elements of all dimensions in one list;
-//! [`crate::model::assembly`] has the rule which of them are divided. Not supported: Medit files, and
-//! HDF5 containers.
+//! [`crate::model::assembly`] has the rule which of them are divided. [`foreign_format`] names formats
+//! that are not read.
 
 mod abaqus;
 mod build;
 mod cursor;
 mod detect;
 mod exodus;
+mod foreign;
 mod gmsh;
 mod gzip;
 mod matrix_market;
@@ -57,8 +58,9 @@ use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
+pub use foreign::{ForeignFormat, foreign_format};
 pub use openfoam::{PolyMesh, ProcessorMesh, read_openfoam, read_openfoam_decomposed};
-pub use split::{read_split_gmsh, split_part_count};
+pub use split::{SplitFile, read_split_gmsh, split_gmsh};
 
 use crate::model::{Assembled, Assembly, ElementOrigin, Inventory, Source};
 use build::{check_room, push_element, rank_nodes};

@@ -9,6 +9,7 @@ use conset_ir::Result;
 use conset_ir::convert::to_u64;
 
 use super::cursor::{Cursor, show};
+use super::foreign_format;
 
 /// Type of the values of a variable or attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,10 +90,8 @@ impl<'a> Dataset<'a> {
     pub(super) fn open(file: &'a str, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(file, bytes);
         cursor.set_binary();
-        if bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
-            return Err(cursor
-                .error("an HDF5 file (NetCDF-4, CGNS, MED and others are HDF5); conset reads NetCDF in the classic formats")
-                .help("convert a NetCDF-4 file with `nccopy -k cdf5 IN OUT` or `ncks -5 IN OUT`"));
+        if let Some(foreign) = foreign_format(bytes) {
+            return Err(cursor.error(foreign.title).help(foreign.help));
         }
         let magic: [u8; 4] = cursor.take("`CDF` and a version")?;
         let version = match magic {

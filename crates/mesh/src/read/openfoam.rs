@@ -120,7 +120,7 @@ fn assembly(
     let owner_file = name("owner");
     let owner = labels(&owner_file, &plain("owner", files.owner)?)?;
     let neighbour_file = name("neighbour");
-    let neighbour = labels(&neighbour_file, &plain("neighbour", files.neighbour)?)?;
+    let neighbour = neighbours(&neighbour_file, &plain("neighbour", files.neighbour)?)?;
     let face_count = faces.ends.len();
     let whole = |file: &str, message: String| InputError::new(file, At::Whole, message);
     if owner.len() != face_count || neighbour.len() > face_count {
@@ -328,8 +328,20 @@ impl<'a> Foam<'a> {
 
     /// An integer of a list, which numbers something.
     fn label(&mut self, what: &str) -> Result<u32> {
+        self.label_or_none(what)?.ok_or_else(|| self.cursor.error(format!("-1 is not {what}")))
+    }
+
+    /// An integer of a list; -1 is `None`.
+    fn label_or_none(&mut self, what: &str) -> Result<Option<u32>> {
         if !self.binary {
-            return self.integer(what, limits::NODES);
+            self.skip_comments();
+            let rest = self.cursor.rest();
+            let ends = |b: &u8| b.is_ascii_whitespace() || *b == b')';
+            if rest.starts_with(b"-1") && rest.get(2).is_none_or(ends) {
+                self.token(what)?;
+                return Ok(None);
+            }
+            return self.integer(what, limits::NODES).map(Some);
         }
         let value = match (self.label_size, self.big_endian) {
             (4, false) => i64::from(i32::from_le_bytes(self.cursor.take(what)?)),
@@ -337,7 +349,11 @@ impl<'a> Foam<'a> {
             (_, false) => i64::from_le_bytes(self.cursor.take(what)?),
             (_, true) => i64::from_be_bytes(self.cursor.take(what)?),
         };
-        u32::try_from(value).ok().filter(|&value| index(value) <= limits::NODES).ok_or_else(|| {
+        if value == -1 {
+            return Ok(None);
+        }
+        let label = u32::try_from(value).ok().filter(|&value| index(value) <= limits::NODES);
+        label.map(Some).ok_or_else(|| {
             self.cursor.error(format!("{value} is not {what} (0 to {})", limits::NODES))
         })
     }
@@ -433,6 +449,23 @@ fn faces(file: &str, bytes: &[u8], node_count: usize) -> Result<Faces> {
 
 fn labels(file: &str, bytes: &[u8]) -> Result<Vec<u32>> {
     Foam::open(file, bytes)?.labels("cells")
+}
+
+/// The cells of the file `neighbour`. Early versions of OpenFOAM list -1 for each face of the boundary
+/// behind them.
+fn neighbours(file: &str, bytes: &[u8]) -> Result<Vec<u32>> {
+    let mut foam = Foam::open(file, bytes)?;
+    let count = foam.list(foam.label_size, "cells")?;
+    let mut labels = Vec::with_capacity(foam.cursor.capacity(to_u64(count), 2));
+    for number in 0..count {
+        match foam.label_or_none("cells")? {
+            Some(label) if labels.len() == number => labels.push(label),
+            Some(_) => return Err(foam.cursor.error("a cell behind -1, which is the boundary")),
+            None => {}
+        }
+    }
+    foam.expect(b")")?;
+    Ok(labels)
 }
 
 /// The types of the patches: those that join faces are refused or reported.

@@ -3,24 +3,28 @@
 //! A file has lines `KEY= value`; rows of data follow some of them: `NDIME` (2 or 3), `NELEM` with a
 //! row `type nodes... [number]` for each element, `NPOIN` with a row `coordinates... [number]` for
 //! each node. `%` starts a comment line. Nodes count from 0 and are numbered by their rows; further
-//! numbers in a row are not used. Boundary markers and all other keys are skipped, which the
-//! inventory says.
+//! numbers in a row are not used. `MARKER_TAG` names a boundary, `MARKER_ELEMS` has rows
+//! `type nodes...` of its elements, which are a group. All other keys are skipped, which the inventory
+//! says.
 //!
 //! A file with `NZONE` above 1 has these keys once for each `IZONE`. Zones do not share nodes: SU2
 //! interpolates between them. So the mesh has the nodes and elements of one zone after the other.
 
 use std::collections::BTreeSet;
 
-use conset_ir::convert::{to_u32, to_u64};
+use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{Result, limits};
 
 use super::cursor::{Cursor, show};
 use super::push_element;
 use crate::model::element_type::from_vtk;
-use crate::model::{Assembly, ElementType};
+use crate::model::{Assembly, ElementType, Shape};
 
 /// Greatest number of skipped keys that are named.
 const NAMED_KEYS: usize = 20;
+
+/// The name of the markers that list nodes which processors exchange.
+const SEND_RECEIVE: &str = "SEND_RECEIVE";
 
 /// The element type with the number of a VTK cell type.
 fn element_type(number: u64) -> Option<ElementType> {
@@ -51,9 +55,12 @@ struct Su2Data {
     coordinates: Vec<[f64; 3]>,
     /// Number of nodes of the zones before this one.
     before: usize,
+    /// The nodes of the element just read.
+    own: Vec<u32>,
     /// The last key is skipped, and so are its rows.
     skipping: bool,
-    markers: usize,
+    /// The name of the boundary that comes next.
+    marker: Option<String>,
     /// Rows with more numbers than their own number.
     long_rows: usize,
     skipped: BTreeSet<String>,
@@ -78,9 +85,6 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
     }
     let mut assembly = data.assembly;
     assembly.set_nodes(data.coordinates.len(), Vec::new(), data.coordinates);
-    if data.markers > 0 {
-        assembly.add_unused(format!("{} boundary markers", data.markers), "boundary data");
-    }
     if data.long_rows > 0 {
         assembly.add_unused(format!("more numbers in {} rows", data.long_rows), "not needed");
     }
@@ -136,7 +140,7 @@ fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
     if twice {
         return Err(cursor.error_at(start, format!("a second {}", show(key))));
     }
-    data.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE" | b"IZONE");
+    data.skipping = !matches!(key, b"NDIME" | b"NELEM" | b"NPOIN" | b"NZONE" | b"IZONE" | b"NMARK");
     match key {
         b"NDIME" => {
             let dimension = match cursor.integer("the dimension", 3)? {
@@ -150,8 +154,12 @@ fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
         b"IZONE" => begin_zone(cursor, data, start)?,
         b"NELEM" => read_elements(cursor, data, start)?,
         b"NPOIN" => read_points(cursor, data, start)?,
-        b"NMARK" | b"MARKER_ELEMS" | b"SEND_TO" => {}
-        b"MARKER_TAG" => data.markers += 1,
+        b"NMARK" => {}
+        b"MARKER_TAG" => data.marker = Some(show(cursor.token("the name of a boundary")?)),
+        b"MARKER_ELEMS" if data.marker.as_deref() != Some(SEND_RECEIVE) => {
+            data.skipping = false;
+            read_marker(cursor, data, start)?;
+        }
         _ if data.skipped.len() < NAMED_KEYS => {
             data.skipped.insert(show(key));
         }
@@ -159,6 +167,58 @@ fn read_entry(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
     }
     cursor.next_line();
     Ok(())
+}
+
+/// Reads the elements of a boundary. They have one dimension less than the mesh, or are nodes.
+fn read_marker(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
+    let dimension = dimension(cursor, data, start)?;
+    let most = limits::ELEMENTS - data.assembly.element_count();
+    let count = cursor.integer("the number of elements", to_u64(most))?;
+    for _ in 0..count {
+        next_row(cursor);
+        let number = cursor.integer("the type of an element", u64::from(u32::MAX))?;
+        let element =
+            if number == 1 { ElementType::new(Shape::Point, 1) } else { element_type(number) };
+        let Some(element) = element.filter(|of| of.dimension() < dimension) else {
+            let message = format!(
+                "type {number} is not an element on the boundary of a mesh of dimension {dimension} \
+                 (point 1, line 3, triangle 5, quadrilateral 9)"
+            );
+            return Err(cursor.error(message));
+        };
+        read_element(cursor, data, number, element)?;
+    }
+    let name = data.marker.clone().unwrap_or_default();
+    data.assembly.add_group(name, to_usize(count));
+    Ok(())
+}
+
+/// Reads the nodes of an element and the rest of its row.
+fn read_element(
+    cursor: &mut Cursor<'_>,
+    data: &mut Su2Data,
+    number: u64,
+    element: ElementType,
+) -> Result<()> {
+    let mut own = std::mem::take(&mut data.own);
+    own.clear();
+    let nodes = element.node_count();
+    for _ in 0..nodes {
+        if cursor.at_line_end() {
+            let message =
+                format!("the row ends early; an element of type {number} has {nodes} nodes");
+            return Err(cursor.error_at(cursor.offset(), message));
+        }
+        let most = to_u64(limits::NODES - data.before);
+        let node = cursor.integer("a node", most)?;
+        if node > data.zone.largest.0 {
+            data.zone.largest = (node, cursor.last());
+        }
+        own.push(to_u32(node) + to_u32(data.before));
+    }
+    push_element(cursor, &mut data.assembly, element, &own)?;
+    data.own = own;
+    end_row(cursor, data)
 }
 
 fn begin_zone(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Result<()> {
@@ -171,6 +231,9 @@ fn begin_zone(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Resu
     }
     if data.zones > 0 {
         end_zone(cursor, data)?;
+    } else if data.zone.element_count.is_none() && data.zone.node_count.is_none() {
+        // Some writers state the dimension before the first zone too.
+        data.zone = Zone::default();
     }
     data.zones = next;
     Ok(())
@@ -190,7 +253,6 @@ fn read_elements(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> R
     let dimension = dimension(cursor, data, start)?;
     let most = limits::ELEMENTS - data.assembly.element_count();
     let count = cursor.integer("the number of elements", to_u64(most))?;
-    let mut own = Vec::new();
     let mut elements = 0;
     for _ in 0..count {
         next_row(cursor);
@@ -201,24 +263,8 @@ fn read_elements(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> R
                  quadrilateral 9, tetrahedron 10, hexahedron 12, prism 13, pyramid 14)"
             )));
         };
-        own.clear();
-        let nodes = element.node_count();
-        for _ in 0..nodes {
-            if cursor.at_line_end() {
-                let message =
-                    format!("the row ends early; an element of type {number} has {nodes} nodes");
-                return Err(cursor.error_at(cursor.offset(), message));
-            }
-            let most = to_u64(limits::NODES - data.before);
-            let node = cursor.integer("a node", most)?;
-            if node > data.zone.largest.0 {
-                data.zone.largest = (node, cursor.last());
-            }
-            own.push(to_u32(node) + to_u32(data.before));
-        }
-        push_element(cursor, &mut data.assembly, element, &own)?;
+        read_element(cursor, data, number, element)?;
         elements += 1;
-        end_row(cursor, data)?;
     }
     data.zone.element_count = Some(elements);
     Ok(())
@@ -245,18 +291,15 @@ fn read_points(cursor: &mut Cursor<'_>, data: &mut Su2Data, start: usize) -> Res
     Ok(())
 }
 
-/// Ends a row, which may have its own number and more numbers at the end; none of them is used.
+/// Ends a row, which may have its own number and more numbers at the end (in plane meshes the third
+/// coordinate); none of them is used.
 fn end_row(cursor: &mut Cursor<'_>, data: &mut Su2Data) -> Result<()> {
-    if !cursor.at_line_end() {
-        cursor.integer("the row's number", u64::MAX)?;
-    }
-    if cursor.at_line_end() {
-        return Ok(());
-    }
-    data.long_rows += 1;
+    let mut numbers = 0;
     while !cursor.at_line_end() {
         cursor.real("a number at the end of the row")?;
+        numbers += 1;
     }
+    data.long_rows += usize::from(numbers > 1);
     Ok(())
 }
 
@@ -277,9 +320,27 @@ mod tests {
         let made = read("f", format!("NZONE= 2\n{}{}", zones[0], zones[1]).as_bytes()).unwrap();
         let made = made.into_mesh("f").unwrap();
         assert_eq!(made.mesh.element(1), [3, 4, 5]);
-        assert_eq!((made.mesh.node_count(), made.inventory.groups.len()), (6, 2));
+        assert_eq!((made.mesh.node_count(), made.inventory.attached()), (6, 2));
+        let groups: Vec<&str> = made.inventory.groups.iter().map(|g| g.name.as_str()).collect();
+        assert_eq!(groups, ["wall", "zone 1", "wall", "zone 2"]);
         let unused: Vec<&str> = made.inventory.unused.iter().map(|u| u.what.as_str()).collect();
-        assert_eq!(unused, ["2 boundary markers", "more numbers in 2 rows"]);
+        assert_eq!(unused, ["more numbers in 2 rows"]);
+    }
+
+    #[test]
+    fn markers_of_processors_and_repeated_dimensions_are_accepted() {
+        let text = format!(
+            "NDIME= 2\nNZONE= 1\n{}MARKER_TAG= SEND_RECEIVE\nMARKER_ELEMS= 1\nSEND_RECV= 1\n1 0 0\n",
+            zone("IZONE= 1\n", "5 0 1 2").replace("0 0 0\n", "0 0 0.25 0\n")
+        );
+        let made = read("f", text.as_bytes()).unwrap().into_mesh("f").unwrap();
+        assert_eq!(made.mesh.coordinates()[0], [0.0; 3]);
+        let unused: Vec<&str> = made.inventory.unused.iter().map(|u| u.what.as_str()).collect();
+        assert_eq!(unused, ["more numbers in 2 rows", "MARKER_ELEMS", "SEND_RECV"]);
+        let wrong = |element: &str| zone("", "5 0 1 2").replace("3 0 1", element);
+        let error = |text: String| read("f", text.as_bytes()).unwrap_err().to_string();
+        assert!(error(wrong("5 0 1 2")).contains("not an element on the boundary"));
+        assert!(error(wrong("3 0 9")).contains("node 9 of 3"));
     }
 
     #[test]

@@ -153,14 +153,18 @@ fn element_tags(
             _ => {}
         }
         let is_part = if old { tag == 2 && value != 0 } else { tag == 3 && partitions > 0 };
-        if is_part {
-            let number = usize::try_from(value).ok();
+        let is_ghost = !old && tag > 3 && value < 0;
+        if is_part || is_ghost {
+            let number = usize::try_from(value.unsigned_abs()).ok();
+            let number = number.filter(|_| is_ghost || value > 0);
             let number = number.filter(|number| (1..=limits::PARTS).contains(number));
             let number = number.ok_or_else(|| {
                 let message = format!("partition {value}; expected 1 to {}", limits::PARTS);
                 reader.cursor.error(message)
             })?;
-            part = Some(to_u32(number - 1));
+            if is_part {
+                part = Some(to_u32(number - 1));
+            }
             *part_count = (*part_count).max(number);
         }
     }

@@ -108,6 +108,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Skips a `double`, which may be anything.
+    pub(super) fn skip_real(&mut self, what: &str) -> Result<()> {
+        match self.encoding {
+            Encoding::Text => self.cursor.token(what).map(|_| ()),
+            Encoding::Binary { .. } => self.cursor.take::<8>(what).map(|_| ()),
+        }
+    }
+
     /// Checks a declared count against a limit.
     pub(super) fn checked(&self, count: u64, limit: usize, what: &str) -> Result<u64> {
         if count > to_u64(limit) {

@@ -98,19 +98,34 @@ pub(super) fn read_entities(
     Ok(())
 }
 
-/// Reads `$PhysicalNames`, which is text in binary files too: the name of each group.
+/// Reads `$PhysicalNames`, which is text in binary files too: the name of each group. Early files
+/// have no dimension in front of the tag; their names are those of groups of all dimensions.
 pub(super) fn read_names(reader: &mut Reader<'_>) -> Result<BTreeMap<(u8, i32), String>> {
     let count = reader.cursor.integer("the number of names", u64::MAX)?;
     let mut names = BTreeMap::new();
     for _ in 0..count {
-        let dimension = reader.cursor.integer("the dimension of a group", 3)?;
-        let tag = reader.cursor.signed("the tag of a group")?;
+        let first = reader.cursor.signed("the dimension of a group")?;
+        let first_at = reader.cursor.last();
+        reader.cursor.skip_space();
+        let has_dimension = !reader.cursor.rest().starts_with(b"\"");
+        let tag = match has_dimension {
+            true => reader.cursor.signed("the tag of a group")?,
+            false => first,
+        };
+        let dimensions = match u8::try_from(first) {
+            _ if !has_dimension => 0..=3,
+            Ok(dimension @ 0..=3) => dimension..=dimension,
+            _ => {
+                let message = format!("{first} is not the dimension of a group, 0 to 3");
+                return Err(reader.cursor.error_at(first_at, message));
+            }
+        };
         reader.cursor.skip_space();
         let rest = reader.cursor.rest();
         let line = rest.split(|&b| b == b'\n').next().unwrap_or(rest);
         let name = String::from_utf8_lossy(line.trim_ascii()).trim_matches('"').to_owned();
         reader.cursor.next_line();
-        names.insert((u8::try_from(dimension).unwrap_or(3), tag), name);
+        names.extend(dimensions.map(|dimension| ((dimension, tag), name.clone())));
     }
     Ok(names)
 }

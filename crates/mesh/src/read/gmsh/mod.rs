@@ -37,8 +37,10 @@ use crate::model::Assembly;
 pub(super) struct Split {
     /// The only part of the file, from 0.
     pub(super) part: u32,
-    /// Number of parts of the mesh.
+    /// Number of parts of the mesh, or a smaller number if the file does not state it.
     pub(super) part_count: usize,
+    /// Whether the file states the number of parts. Those of version 2 do not.
+    pub(super) is_exact: bool,
     /// Where the file ends.
     end: usize,
 }
@@ -46,9 +48,13 @@ pub(super) struct Split {
 /// Reads all elements of a file that has the whole mesh.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
     let (assembly, split) = read_piece(file, bytes)?;
-    let Some(Split { part, part_count, end }) = split else { return Ok(assembly) };
+    let Some(Split { part, part_count, is_exact, end }) = split else { return Ok(assembly) };
+    if part_count < 2 {
+        return Ok(assembly);
+    }
     let part = part + 1;
-    let message = format!("one file of a split mesh: it has partition {part} of {part_count} only");
+    let of = if is_exact { format!(" of {part_count}") } else { String::new() };
+    let message = format!("one file of a split mesh: it has partition {part}{of} only");
     Err(Cursor::new(file, bytes).error_at(end, message).help(
         "put all files NAME_1.msh, NAME_2.msh, ... in one folder and give one of them, or save the \
          partitioned mesh in one file (Gmsh: Mesh.PartitionSplitMeshFiles = 0)",
@@ -133,8 +139,10 @@ pub(super) fn read_piece(file: &str, bytes: &[u8]) -> Result<(Assembly, Option<S
             .error_at(end, "the file has no elements")
             .help("mesh the model before saving it, and save all elements"));
     };
-    let part = elements.only_part().filter(|_| entities.part_count > 1);
-    let split = part.map(|part| Split { part, part_count: entities.part_count, end });
+    let is_exact = version != Version::V2;
+    let part_count = entities.part_count;
+    let part = elements.only_part().filter(|_| part_count > 1 || !is_exact);
+    let split = part.map(|part| Split { part, part_count, is_exact, end });
     elements.finish(&mut assembly, entities.part_count, &names);
     Ok((assembly, split))
 }

@@ -28,7 +28,8 @@ pub(super) fn read_periodic(
         if version == Version::V41 || !text {
             let count = reader.size("the number of values of the transformation")?;
             for _ in 0..count {
-                reader.real("a value of the transformation")?;
+                // Gmsh writes NaN if it does not know the transformation.
+                reader.skip_real("a value of the transformation")?;
             }
         } else {
             reader.cursor.skip_space();
