@@ -3,7 +3,7 @@
 //! There is one binary for each solver. The library has:
 //!
 //! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
-//!   [`laplacian`] (matrix of a graph by rows), [`fft`] (transposes), [`gauss`] (dense
+//!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
 //!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
 //!   them;
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
@@ -19,6 +19,7 @@ pub mod elasticity;
 pub mod element;
 pub mod fft;
 pub mod gauss;
+pub mod heat;
 pub mod laplacian;
 pub mod mesh;
 pub mod poisson;

@@ -92,7 +92,8 @@ fn a_matrix_is_dealt_compiled_and_multiplied() {
                         Ok((norm[0], counts[..part.owned()].iter().sum::<u32>()))
                     })
                     .unwrap();
-                let ghosts: usize = csr.parts.iter().map(|part| part.ids().len() - part.owned()).sum();
+                let ghosts: usize =
+                    csr.parts.iter().map(|part| part.ids().len() - part.owned()).sum();
                 assert_eq!(found.iter().map(|found| found.1 as usize).sum::<usize>(), ghosts);
                 norms.extend(found.iter().map(|found| found.0.to_bits()));
             }

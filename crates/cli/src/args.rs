@@ -182,6 +182,21 @@ pub(crate) struct InputOptions {
     /// What is partitioned.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) elements: ElementsArg,
+    /// What parts exchange [default: nodes for meshes, rows for graphs and matrices].
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) halo: Option<HaloArg>,
+    /// Layers of neighbours that a part needs, with --halo faces, edges or rows [default: 1].
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) layers: Option<u32>,
+    /// Words of each exchanged node, element or row: a number, or a file with one number for each
+    /// [default: 1].
+    #[arg(long, value_name = "K|FILE", allow_negative_numbers = true)]
+    pub(crate) words_per_node: Option<WordsArg>,
     /// Placement of parts on cells [default: best]. If it is set for a connection set or a
     /// pattern, its cells are treated as parts and placed.
     #[arg(long, value_enum)]
@@ -223,11 +238,49 @@ impl InputOptions {
             ("--repartition", self.repartition),
             ("--ignore-periodic", self.ignore_periodic),
             ("--elements", matches!(self.elements, ElementsArg::Triangles)),
+            ("--halo", self.halo.is_some()),
+            ("--layers", self.layers.is_some()),
+            ("--words-per-node", self.words_per_node.is_some()),
             ("--placement", self.placement.is_some()),
             ("--words", self.words.is_some()),
             ("--seed", self.seed.is_some()),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+}
+
+/// What parts exchange.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HaloArg {
+    /// Partial sums of shared nodes, in both directions.
+    Nodes,
+    /// Values of elements, for elements of other parts that share a face.
+    Faces,
+    /// Values of elements, for elements of other parts that share an edge.
+    Edges,
+    /// Values of rows, vertices or nodes, from their owner to the parts that need them.
+    Rows,
+}
+
+/// Words per node: a number or a file.
+#[derive(Clone, Debug)]
+pub(crate) enum WordsArg {
+    Each(u32),
+    File(PathBuf),
+}
+
+impl std::str::FromStr for WordsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(text.strip_prefix(['-', '+']).unwrap_or(text)) {
+            return Ok(Self::File(text.into()));
+        }
+        match text.parse() {
+            Ok(words) if (1..=limits::WORDS).contains(&words) => Ok(Self::Each(words)),
+            _ => Err(format!("expected 1 to {}, or the name of a file", limits::WORDS)),
+        }
     }
 }
 
@@ -336,6 +389,10 @@ pub(crate) struct CompileArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
+    /// Write the part and the cell of each element, vertex or row, in the numbers of the input: text
+    /// (.txt, .part) or the mesh for ParaView (.vtu).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_partition: Option<PathBuf>,
     /// Output file: a schedule (.json, .cset, .csb) or an image (.csi); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
@@ -347,6 +404,10 @@ pub(crate) struct RunArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
+    /// Write the part and the cell of each element, vertex or row, in the numbers of the input: text
+    /// (.txt, .part) or the mesh for ParaView (.vtu).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_partition: Option<PathBuf>,
     /// Execute the same sets with another communication model too, and compare.
     #[arg(long, alias = "against", value_enum)]
     pub(crate) compare: Option<Compare>,

@@ -5,15 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::input::{self, Input, LoadOptions, LoadedProgram, PartitionUnit};
+use conset::input::{self, Input, LoadOptions, LoadedProgram, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
 use conset_files::Opened;
 use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
+use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
 use crate::args::{
-    AlgorithmArg, CompilerArgs, ElementsArg, InputArgs, MachineArgs, ObjectiveArg, PlacementArg,
+    AlgorithmArg, CompilerArgs, ElementsArg, HaloArg, InputArgs, MachineArgs, ObjectiveArg,
+    PlacementArg, WordsArg,
 };
 use crate::error::CliError;
 use crate::files;
@@ -140,15 +142,53 @@ pub(crate) struct LoadedInput {
     bytes: Vec<u8>,
 }
 
+/// The file of `--words-per-node`, if it is one.
+fn words_file(args: &InputArgs) -> Option<&Path> {
+    match &args.options.words_per_node {
+        Some(WordsArg::File(path)) => Some(path),
+        _ => None,
+    }
+}
+
+impl From<HaloArg> for HaloKind {
+    fn from(arg: HaloArg) -> Self {
+        match arg {
+            HaloArg::Nodes => HaloKind::Nodes,
+            HaloArg::Faces => HaloKind::Faces,
+            HaloArg::Edges => HaloKind::Edges,
+            HaloArg::Rows => HaloKind::Rows,
+        }
+    }
+}
+
 /// The files that the arguments name as input, which no output may replace.
 pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
     let input = Some(Path::new(&args.input)).filter(|_| !args.input.starts_with(input::PATTERN));
     let machine = args.options.machine.machine.as_deref().map(Path::new);
-    [input, args.options.partition.as_deref(), machine].into_iter().flatten().collect()
+    let words = words_file(args);
+    [input, args.options.partition.as_deref(), machine, words].into_iter().flatten().collect()
+}
+
+impl From<ElementsArg> for PartitionUnit {
+    fn from(arg: ElementsArg) -> Self {
+        match arg {
+            ElementsArg::AsRead => PartitionUnit::AsRead,
+            ElementsArg::Triangles => PartitionUnit::Triangles,
+        }
+    }
 }
 
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<LoadedInput, CliError> {
+    input_with(args, false, bar)
+}
+
+/// [`input`] that also keeps the mesh, for outputs that need it.
+pub(crate) fn input_with(
+    args: &InputArgs,
+    keep_reading: bool,
+    bar: &mut ProgressDisplay,
+) -> Result<LoadedInput, CliError> {
     let whole = whole_machine(&args.options.machine, None)?;
     let machine = with_dead(whole.clone(), &args.options.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
@@ -173,19 +213,25 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         .into());
     }
     let partition = args.options.partition.as_deref().map(files::read).transpose()?;
+    let words = words_file(args).map(files::read).transpose()?;
     let options = LoadOptions::default()
+        .halo(args.options.halo.map(HaloKind::from))
+        .layers(args.options.layers)
+        .words_per_node(match (&args.options.words_per_node, &words) {
+            (Some(WordsArg::Each(words)), _) => Some(NodeWords::Each(*words)),
+            (_, Some((name, bytes))) => Some(NodeWords::File(name, bytes)),
+            _ => None,
+        })
         .format(args.options.format.as_deref())
         .parts(args.options.parts)
         .partition(partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
-        .elements(match args.options.elements {
-            ElementsArg::AsRead => PartitionUnit::AsRead,
-            ElementsArg::Triangles => PartitionUnit::Triangles,
-        })
+        .elements(args.options.elements.into())
         .placement(args.options.placement.map_or(Method::default(), method))
         .seed(args.seed())
         .memory(memory::limit())
         .ignore_periodic(args.options.ignore_periodic)
-        .repartition(args.options.repartition);
+        .repartition(args.options.repartition)
+        .keep_reading(keep_reading);
     let format = args.options.format.as_deref();
     let read = &files::read;
     let opened = conset_files::open(Path::new(&args.input), format, &options.read_options(), read)
@@ -201,7 +247,7 @@ pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<Loade
         Some(reading) => input::from_reading(&name, reading, here, &options, observer),
         None => input::load(&name, &bytes, here, &options, observer),
     }
-    .map_err(|e| in_either(e, &bytes, partition.as_ref()))?;
+    .map_err(|e| in_either(e, &bytes, &[&partition, &words]))?;
     let own = match &input {
         Input::Program(loaded) => loaded.machine.clone(),
         _ => None,
@@ -279,6 +325,11 @@ pub(crate) fn compiled(
                 .reuse(previous.as_ref())
                 .observer(|p| bar.observe(p))
                 .compile(&loaded.program)
+                .and_then(|compiled| {
+                    compiled.with_part_map(loaded.part_map.clone()).map_err(|error| {
+                        CompileError::Bug { stage: "placement", message: error.to_string() }
+                    })
+                })
         }
         Input::Schedule(schedule) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
@@ -430,6 +481,9 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
         ("--repartition", args.options.repartition),
         ("--ignore-periodic", args.options.ignore_periodic),
+        ("--halo", args.options.halo.is_some()),
+        ("--layers", args.options.layers.is_some()),
+        ("--words-per-node", args.options.words_per_node.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -442,12 +496,11 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     }
 }
 
-fn in_either(error: CompileError, bytes: &[u8], partition: Option<&(String, Vec<u8>)>) -> CliError {
-    let other = match (&error, partition) {
-        (CompileError::Input(input), Some((file, bytes))) if input.file == *file => Some(bytes),
-        _ => None,
-    };
-    CliError::of_compile(error, other.map_or(bytes, Vec::as_slice))
+/// The error of a file, with the line of that of `others` that it names, else of the input.
+fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u8>)>]) -> CliError {
+    let named = |file: &&(String, Vec<u8>)| matches!(&error, CompileError::Input(input) if input.file == file.0);
+    let other = others.iter().filter_map(|file| file.as_ref()).find(named);
+    CliError::of_compile(error, other.map_or(bytes, |file| &file.1))
 }
 
 /// The compiled program in a schedule or image file, checked.

@@ -17,6 +17,7 @@ mod files;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
+mod partition_file;
 mod progress;
 mod text;
 

@@ -95,6 +95,7 @@ pub mod links;
 pub mod lists;
 pub mod machine;
 pub mod machine_file;
+pub mod part_map;
 pub mod position;
 pub mod routing;
 pub mod schedule;
@@ -118,6 +119,7 @@ pub use image::{
 pub use links::LinkFinder;
 pub use lists::Lists;
 pub use machine::{Duplex, Link, Machine, Parameters};
+pub use part_map::PartMap;
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};

@@ -12,6 +12,7 @@ use crate::digest::digest;
 use crate::error::ShapeError;
 use crate::limits;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::set::Program;
 use crate::timetable::Timetable;
 use crate::witness::Proof;
@@ -143,6 +144,7 @@ pub struct Schedule {
     sets: Vec<SetSchedule>,
     origin: Option<Origin>,
     digest: Option<u64>,
+    part_map: Option<PartMap>,
 }
 
 impl Schedule {
@@ -182,7 +184,7 @@ impl Schedule {
         }
         // This checks the names and the number of sets.
         Program::new(sets.iter().map(|s| s.timetable.routing().set().clone()).collect())?;
-        Ok(Self { machine, sets, origin, digest: None })
+        Ok(Self { machine, sets, origin, digest: None, part_map: None })
     }
 
     /// The same schedule with the digest of its program.
@@ -207,6 +209,22 @@ impl Schedule {
     /// The digest of the program in this schedule.
     pub fn recomputed_digest(&self) -> u64 {
         digest(&self.machine, self.sets.iter().map(|s| &**s.timetable.routing().set()))
+    }
+
+    /// The same schedule with the parts and node numbers of the input that it was compiled from.
+    ///
+    /// # Errors
+    /// A part on a cell that is not a cell with an agent.
+    pub fn with_part_map(self, part_map: Option<PartMap>) -> Result<Self, ShapeError> {
+        if let Some(map) = &part_map {
+            map.check(self.machine.agent_count())?;
+        }
+        Ok(Self { part_map, ..self })
+    }
+
+    /// The parts and node numbers of the input, if it was divided into parts.
+    pub fn part_map(&self) -> Option<&PartMap> {
+        self.part_map.as_ref()
     }
 
     /// The machine of the schedule.

@@ -13,6 +13,9 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
 
 /// The version of the text and JSON forms needed for a schedule.
 pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
+    if schedule.part_map().is_some() {
+        return 3;
+    }
     if has_digest_or_witness(schedule) { 2 } else { of_machine(Some(schedule.machine())) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{Image, Schedule};
+use conset_ir::{Image, PartMap, Schedule, ShapeError};
 use conset_partition_route::bounds::BoundsReport;
 use conset_scheduler::Prediction;
 use conset_verify::Report;
@@ -41,6 +41,16 @@ impl Compiled {
     /// The schedule, as it is written to files.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    /// The same compilation, whose schedule has the parts and node numbers of its input
+    /// ([`LoadedProgram::part_map`](crate::input::LoadedProgram::part_map)).
+    ///
+    /// # Errors
+    /// Parts on cells that the machine does not have.
+    pub fn with_part_map(mut self, part_map: Option<PartMap>) -> Result<Self, ShapeError> {
+        self.schedule = self.schedule.with_part_map(part_map)?;
+        Ok(self)
     }
 
     /// The image, as runtimes load it.

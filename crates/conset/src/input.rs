@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
-    Program, Schedule, ShapeError,
+    PartMap, Program, Schedule, ShapeError,
 };
-use conset_mesh::halo::{self, Halo};
+use conset_mesh::halo::{self, Halo, HaloKind, HaloOptions, WordsPerNode};
 use conset_mesh::model::Inventory;
 use conset_mesh::partition::{self, Partition};
 use conset_mesh::read::{self, Format, ReadOptions, Reading, foreign_format};
@@ -72,6 +72,23 @@ pub struct LoadOptions<'a> {
     pub ignore_periodic: bool,
     /// Whether the decomposition that the file states is replaced by one of the partitioner.
     pub repartition: bool,
+    /// What the parts exchange; the default of the input if not given.
+    pub halo: Option<HaloKind>,
+    /// Layers of neighbours that a part needs; 1 if not given.
+    pub layers: Option<u32>,
+    /// The words of each exchanged node, element or row; 1 if not given.
+    pub words_per_node: Option<NodeWords<'a>>,
+    /// Whether [`LoadedProgram::reading`] is kept.
+    pub keep_reading: bool,
+}
+
+/// The words of each exchanged node, element or row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeWords<'a> {
+    /// The same number for each.
+    Each(u32),
+    /// One number for each: name and bytes of a file.
+    File(&'a str, &'a [u8]),
 }
 
 impl<'a> LoadOptions<'a> {
@@ -129,6 +146,30 @@ impl<'a> LoadOptions<'a> {
         Self { repartition, ..self }
     }
 
+    /// Sets what the parts exchange.
+    #[must_use]
+    pub fn halo(self, kind: impl Into<Option<HaloKind>>) -> Self {
+        Self { halo: kind.into(), ..self }
+    }
+
+    /// Sets the layers of neighbours that a part needs.
+    #[must_use]
+    pub fn layers(self, layers: impl Into<Option<u32>>) -> Self {
+        Self { layers: layers.into(), ..self }
+    }
+
+    /// Sets the words of each exchanged node, element or row.
+    #[must_use]
+    pub fn words_per_node(self, words: impl Into<Option<NodeWords<'a>>>) -> Self {
+        Self { words_per_node: words.into(), ..self }
+    }
+
+    /// Sets whether [`LoadedProgram::reading`] is kept, as for writing its partition.
+    #[must_use]
+    pub fn keep_reading(self, keep: bool) -> Self {
+        Self { keep_reading: keep, ..self }
+    }
+
     /// The options of the readers of meshes.
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions::default()
@@ -152,11 +193,24 @@ pub struct LoadedProgram {
     pub placement: Option<PlacementReport>,
     /// What the file contains and what of it is not used, if it is a mesh.
     pub inventory: Option<Inventory>,
+    /// The cell of each part and the file's numbers of the nodes that are exchanged, if the sets come
+    /// from a mesh, graph, matrix or decomposition.
+    pub part_map: Option<PartMap>,
+    /// What was read and partitioned, if [`LoadOptions::keep_reading`] is set.
+    pub reading: Option<Box<Reading>>,
 }
 
 impl From<Program> for LoadedProgram {
     fn from(program: Program) -> Self {
-        Self { program, machine: None, halo: None, placement: None, inventory: None }
+        Self {
+            program,
+            machine: None,
+            halo: None,
+            placement: None,
+            inventory: None,
+            part_map: None,
+            reading: None,
+        }
     }
 }
 
@@ -284,6 +338,8 @@ pub fn load(
                 halo: None,
                 placement: None,
                 inventory: None,
+                part_map: None,
+                reading: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Image(image) => Input::Image(image),
@@ -316,9 +372,7 @@ pub fn from_reading(
     options: &LoadOptions<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Input, CompileError> {
-    let mut loaded = from_source(name, reading.source, machine, options, observer)?;
-    loaded.inventory = reading.inventory;
-    Ok(Input::Program(Box::new(loaded)))
+    Ok(Input::Program(Box::new(from_source(name, reading, machine, options, observer)?)))
 }
 
 /// Parses one of the project's own formats. Options about parts are refused, because connection sets
@@ -334,6 +388,9 @@ fn parse_document(
         ("--elements", options.elements != PartitionUnit::AsRead),
         ("--ignore-periodic", options.ignore_periodic),
         ("--repartition", options.repartition),
+        ("--halo", options.halo.is_some()),
+        ("--layers", options.layers.is_some()),
+        ("--words-per-node", options.words_per_node.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -349,15 +406,16 @@ fn parse_document(
 /// Partitions a mesh, graph or matrix, computes the halo, and places the parts on cells.
 pub(crate) fn from_source(
     name: &str,
-    source: Source,
+    mut reading: Reading,
     machine: &Machine,
     options: &LoadOptions<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<LoadedProgram, CompileError> {
-    let source = match (options.elements, source) {
-        (PartitionUnit::AsRead, source) => source,
+    match (options.elements, &reading.source) {
+        (PartitionUnit::AsRead, _) => (),
         (PartitionUnit::Triangles, Source::Graph(graph)) => {
-            Source::Mesh(triangles::from_graph(&graph).map_err(|e| e.in_file(name))?)
+            let triangles = triangles::from_graph(graph).map_err(|e| e.in_file(name))?;
+            reading.source = Source::Mesh(triangles);
         }
         (PartitionUnit::Triangles, _) => {
             return Err(InputError::new(
@@ -367,23 +425,76 @@ pub(crate) fn from_source(
             )
             .into());
         }
-    };
+    }
+    let source = &reading.source;
     observer(Progress::Stage("partitioning"));
-    let partition = partition_of(name, &source, machine, options)?;
+    let partition = partition_of(name, source, machine, options)?;
     observer(Progress::Stage("finding the halo"));
-    let halo = halo::halo(&source, &partition, "halo").map_err(|e| e.in_file(name))?;
+    let halo = halo_of(name, &reading, &partition, options)?;
     observer(Progress::Stage("placing parts"));
     let parts = halo.summary.parts;
     let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
     let set = halo.set.clone().placed(&place).map_err(|e| placement_bug(&e))?;
     let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
+    let nodes = set.nodes().map_or_else(Vec::new, |lists| {
+        set.iter().flat_map(|(id, _)| lists.of(id)).copied().collect()
+    });
+    let part_map =
+        PartMap::of_nodes(place.clone(), reading.first_number, nodes, |node| match options.halo {
+            Some(kind) if kind.is_of_elements() => reading.element_number(node),
+            _ => reading.node_number(node),
+        })
+        .map_err(|e| placement_bug(&e))?;
     let halo = Some(PlacedHalo { halo, place });
     Ok(LoadedProgram {
         program: set.into(),
         machine: None,
         halo,
         placement: Some(placement),
-        inventory: None,
+        inventory: reading.inventory.take(),
+        part_map: Some(part_map),
+        reading: options.keep_reading.then(|| Box::new(reading)),
+    })
+}
+
+/// The halo of a partition, as the options say.
+fn halo_of(
+    name: &str,
+    reading: &Reading,
+    partition: &Partition,
+    options: &LoadOptions<'_>,
+) -> Result<Halo, InputError> {
+    let source = &reading.source;
+    let kind = options.halo.or(HaloKind::default_of(source));
+    let file_words;
+    let words = match options.words_per_node {
+        None => None,
+        Some(NodeWords::Each(words)) => Some(WordsPerNode::Each(words)),
+        Some(NodeWords::File(file, bytes)) => {
+            let count = match source {
+                Source::Mesh(mesh) if kind.is_none_or(|k| !k.is_of_elements()) => mesh.node_count(),
+                Source::Decomposition(decomposition)
+                    if kind.is_none_or(|kind| !kind.is_of_elements()) =>
+                {
+                    decomposition.mesh().node_count()
+                }
+                _ => partition::item_count(source),
+            };
+            file_words = halo::read_words(file, bytes, count)?;
+            Some(WordsPerNode::Of(&file_words))
+        }
+    };
+    let types = reading.origin.as_ref().map_or(&[][..], |origin| &origin.types);
+    let halo_options = HaloOptions::default()
+        .kind(options.halo)
+        .layers(options.layers.unwrap_or(1))
+        .words(words)
+        .types(types);
+    halo::halo_with(source, partition, "halo", &halo_options).map_err(|error| {
+        if error.place.starts_with("--") {
+            return InputError::new(error.place, At::Whole, error.message);
+        }
+        error.in_file(name)
     })
 }
 

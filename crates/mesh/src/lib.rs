@@ -46,6 +46,7 @@ pub mod patterns;
 pub mod read;
 pub mod triangles;
 pub mod write_msh;
+pub mod write_partition;
 
 pub use halo::{Halo, HaloSummary, halo};
 pub use model::{ConnectionList, Decomposition, Graph, Matrix, Mesh, SharedLists, Source};

@@ -20,6 +20,7 @@ use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
+use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
@@ -48,8 +49,17 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     if let Some(path) = &args.output {
         OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
+    let partition_file = PartitionFile::new(
+        args.write_partition.as_deref(),
+        &args.input,
+        &args.compiler,
+        &[args.output.as_deref()],
+    )?;
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
-    let job = load::input(&args.input, &mut bar)?;
+    let job = load::input_with(&args.input, partition_file.is_some(), &mut bar)?;
+    let partition = partition_file
+        .map(|file| file.contents(&job).map(|contents| (contents, file)))
+        .transpose()?;
     if args.input.options.seed.is_some() && !matches!(job.input, Input::Program(_)) {
         let message = "the input is already compiled; --seed has no effect";
         return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
@@ -61,6 +71,9 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     drop(bar);
     if let (Some(path), Some(format)) = (&args.output, format) {
         format.write(&OutputTarget::new(path), &compiled)?;
+    }
+    if let Some((contents, file)) = &partition {
+        file.write(contents)?;
     }
     let loaded = match &job.input {
         Input::Program(loaded) => Some(loaded),
@@ -93,6 +106,9 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         write_stages(out, &stages)?;
         if let Some(output) = &report.output {
             writeln!(out, "wrote {output}")?;
+        }
+        if let Some(path) = &args.write_partition {
+            writeln!(out, "wrote {}", path.display())?;
         }
         write_refused(out, &report.summary)
     })

@@ -15,6 +15,7 @@ use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
+use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
@@ -58,8 +59,17 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let Some(path) = &args.trace {
         OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
+    let partition_file = PartitionFile::new(
+        args.write_partition.as_deref(),
+        &args.input,
+        &args.compiler,
+        &[args.trace.as_deref()],
+    )?;
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
-    let job = load::input(&args.input, &mut bar)?;
+    let job = load::input_with(&args.input, partition_file.is_some(), &mut bar)?;
+    let partition = partition_file
+        .map(|file| file.contents(&job).map(|contents| (contents, file)))
+        .transpose()?;
     let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
     let mut runs =
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
@@ -77,6 +87,9 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let Some(path) = &args.trace {
         OutputTarget::new(path).write(|out| write_trace(out, &runs))?;
     }
+    if let Some((contents, file)) = &partition {
+        file.write(contents)?;
+    }
     let halo = match &job.input {
         Input::Program(loaded) => loaded.halo.as_ref(),
         _ => None,
@@ -90,6 +103,9 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
             write_run(out, run)?;
         }
         if let Some(path) = &args.trace {
+            writeln!(out, "wrote {}", path.display())?;
+        }
+        if let Some(path) = &args.write_partition {
             writeln!(out, "wrote {}", path.display())?;
         }
         write_refused(out, &summary)

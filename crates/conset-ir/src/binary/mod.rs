@@ -47,7 +47,7 @@ pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
 pub const MAJOR: u8 = 2;
 /// The newest minor version that this program knows. It writes the lowest one that can express the
 /// value.
-pub const MINOR: u8 = 1;
+pub const MINOR: u8 = 2;
 
 const HEADER: usize = 20;
 const CHECKSUM: usize = 4;

@@ -13,6 +13,7 @@ use crate::image::{
 };
 use crate::limits;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteBuffer, Routing};
 use crate::schedule::{Bounds, Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet, NodeLists, Program};
@@ -349,8 +350,24 @@ impl Decoder<'_> {
                 set.proof = self.take("witnesses")?;
             }
         }
+        let part_map = if minor >= 2 { Some(self.part_map()?) } else { None };
         let schedule = Schedule::new(machine, sets, origin).map_err(|e| e.in_file(self.file))?;
+        let schedule = schedule.with_part_map(part_map).map_err(|e| e.in_file(self.file))?;
         Ok(schedule.with_stated_digest(digest))
+    }
+
+    fn part_map(&mut self) -> Result<PartMap> {
+        let mut cells = Vec::new();
+        for _ in 0..self.count("a number of parts", limits::PARTS)? {
+            cells.push(CellId(self.number32("a cell")?));
+        }
+        let first_number = self.number("the first number of a node")?;
+        let (mut numbers, mut last) = (Vec::new(), 0);
+        for _ in 0..self.count("a number of nodes", limits::NODES)? {
+            last = self.step(last, "a node")?;
+            numbers.push((last, self.number("the number of a node")?));
+        }
+        PartMap::new(cells, first_number, numbers).map_err(|e| e.in_file(self.file))
     }
 
     fn image(&mut self) -> Result<Image> {

@@ -7,6 +7,7 @@ use crate::document::Document;
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet};
@@ -43,10 +44,15 @@ pub fn write(document: &Document) -> Vec<u8> {
         }
         Document::Schedule(schedule) => {
             write_schedule(schedule, &mut out);
-            if version::has_digest_or_witness(schedule) {
+            let part_map = schedule.part_map();
+            if version::has_digest_or_witness(schedule) || part_map.is_some() {
                 minor = 1;
                 out.put(&schedule.digest());
                 schedule.sets().iter().for_each(|set| out.put(&set.proof));
+            }
+            if let Some(part_map) = part_map {
+                minor = 2;
+                write_part_map(part_map, &mut out);
             }
             4
         }
@@ -208,6 +214,19 @@ fn write_schedule(schedule: &Schedule, out: &mut Encoder) {
         out.number(bounds.clocks);
         out.put(&bounds.clocks_by);
         out.number(*predicted_clocks);
+    }
+}
+
+fn write_part_map(part_map: &PartMap, out: &mut Encoder) {
+    out.count(part_map.cells().len());
+    part_map.cells().iter().for_each(|cell| out.number(cell.0));
+    out.number(part_map.first_number());
+    out.count(part_map.numbers().len());
+    let mut last = 0;
+    for &(node, number) in part_map.numbers() {
+        out.step(last, node);
+        out.number(number);
+        last = node;
     }
 }
 

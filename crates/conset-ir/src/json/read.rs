@@ -12,14 +12,15 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::routes::RoutesIn;
-use super::wire::{BoundsJson, ConnectionJson, MachineJson, SlotJson};
+use super::wire::{BoundsJson, ConnectionJson, MachineJson, NodeNumbersJson, SlotJson};
 use super::{SCHEDULE_FORMAT, SET_FORMAT, VERSION};
 use crate::document::Document;
 use crate::error::{At, InputError, Result, ShapeError};
-use crate::ids::ConnectionId;
+use crate::ids::{CellId, ConnectionId};
 use crate::limits;
 use crate::links::LinkFinder;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::position::{help_unknown_key, locate_line};
 use crate::routing::Routing;
 use crate::rows::{order_of_ids, reorder};
@@ -225,6 +226,8 @@ struct ScheduleIn {
     machine: MachineIn,
     origin: Option<Origin>,
     digest: Option<String>,
+    parts: Option<Vec<CellId>>,
+    node_numbers: Option<NodeNumbersJson<'static>>,
     sets: Vec<ScheduleSetIn>,
 }
 
@@ -302,7 +305,20 @@ impl ScheduleIn {
             })
         });
         let digest = digest.transpose()?;
-        Ok(Schedule::new(machine.clone(), sets, self.origin)?.with_stated_digest(digest))
+        let part_map = match (self.parts, self.node_numbers) {
+            (None, None) => None,
+            (None, Some(_)) => {
+                let message = "no key `parts`, which comes with it";
+                return Err(ShapeError::new("node_numbers", message));
+            }
+            (Some(cells), numbers) => {
+                let NodeNumbersJson { from, listed } = numbers.unwrap_or_default();
+                Some(PartMap::new(cells, from, listed.into_owned())?)
+            }
+        };
+        Schedule::new(machine.clone(), sets, self.origin)?
+            .with_stated_digest(digest)
+            .with_part_map(part_map)
     }
 }
 

@@ -203,3 +203,16 @@ pub(super) struct SlotJson {
     pub(super) start: u64,
     pub(super) duration: u64,
 }
+
+/// `node_numbers` of a schedule.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NodeNumbersJson<'a> {
+    pub(super) from: u64,
+    #[serde(default, skip_serializing_if = "no_rows")]
+    pub(super) listed: Cow<'a, [(u32, u64)]>,
+}
+
+fn no_rows(rows: &Cow<'_, [(u32, u64)]>) -> bool {
+    rows.is_empty()
+}

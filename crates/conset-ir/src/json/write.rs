@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::layout::OneObjectPerLine;
-use super::wire::{BoundsJson, ConnectionJson, MachineJson, SlotJson};
+use super::wire::{BoundsJson, ConnectionJson, MachineJson, NodeNumbersJson, SlotJson};
 use super::{SCHEDULE_FORMAT, SET_FORMAT};
 use crate::document::Document;
 use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::links::LinkFinder;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef};
 use crate::schedule::{Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
@@ -68,6 +69,11 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
             digest: schedule.digest().map(crate::digest::spelling),
+            parts: schedule.part_map().map(PartMap::cells),
+            node_numbers: schedule.part_map().map(|map| NodeNumbersJson {
+                from: map.first_number(),
+                listed: map.numbers().into(),
+            }),
             sets: List(schedule.sets().iter().map(|set| schedule_set(set, &finder))),
         },
         out,
@@ -119,6 +125,10 @@ struct ScheduleOut<'a, S> {
     origin: Option<&'a Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<&'a [CellId]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_numbers: Option<NodeNumbersJson<'a>>,
     sets: S,
 }
 

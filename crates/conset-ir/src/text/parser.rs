@@ -11,10 +11,12 @@ use super::lexer::{Lexer, Token, unquote};
 use super::set::SetLines;
 use crate::document::Document;
 use crate::error::{InputError, Result, ShapeError};
+use crate::ids::CellId;
 use crate::image::Image;
 use crate::limits;
 use crate::links::LinkFinder;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::position::{did_you_mean, locate};
 use crate::schedule::{Origin, Schedule};
 use crate::set::Program;
@@ -304,14 +306,19 @@ impl<'a> Parser<'a> {
         let start = self.lexer.start();
         let origin = if self.is("origin") { Some(self.origin()?) } else { None };
         let digest = if self.eat("digest") { Some(self.digest()?) } else { None };
+        let map_start = self.lexer.start();
+        let part_map = if self.is("parts") { Some(self.part_map(machine)?) } else { None };
         let finder = LinkFinder::new(machine);
         let (sets, starts) = self.sets(|p| p.set_schedule(machine, &finder))?;
         let schedule = Schedule::new(machine.clone(), sets, origin);
-        schedule.map(|schedule| schedule.with_stated_digest(digest)).map_err(|e| {
-            if e.place == "origin" {
-                self.misshapen(start, e)
-            } else {
+        let schedule = schedule
+            .map_err(|e| (start, e))
+            .and_then(|schedule| schedule.with_part_map(part_map).map_err(|e| (map_start, e)));
+        schedule.map(|schedule| schedule.with_stated_digest(digest)).map_err(|(offset, e)| {
+            if e.place.starts_with("sets") {
                 self.misshapen_sets(&starts, e)
+            } else {
+                self.misshapen(offset, e)
             }
         })
     }
@@ -320,6 +327,32 @@ impl<'a> Parser<'a> {
         let finder = LinkFinder::new(machine);
         let (sets, starts) = self.sets(|p| p.set_image(machine, &finder))?;
         Image::new(machine.clone(), sets).map_err(|e| self.misshapen_sets(&starts, e))
+    }
+
+    /// `parts cN*`, then `node_numbers from N (N N)*`.
+    fn part_map(&mut self, machine: &Machine) -> Result<PartMap> {
+        let start = self.lexer.start();
+        self.keyword("parts")?;
+        let mut cells = Vec::new();
+        while self.lexer.token() != Token::EndOfLine {
+            if cells.len() == limits::PARTS {
+                let message = format!("more than {} parts", limits::PARTS);
+                return Err(self.error(self.lexer.start(), message));
+            }
+            let count = machine.agent_count();
+            cells.push(self.id_below(CellId::parse, CellId::index, count, "the cell of a part")?);
+        }
+        self.end_of_line(&[])?;
+        self.keyword("node_numbers")?;
+        self.keyword("from")?;
+        let first = self.number("the number of the first node", 0, u64::MAX)?;
+        let mut numbers = Vec::new();
+        while self.lexer.token() != Token::EndOfLine {
+            let node = self.number32("a node", 0, u32::MAX)?;
+            numbers.push((node, self.number("the file's number of the node", 0, u64::MAX)?));
+        }
+        self.end_of_line(&[])?;
+        PartMap::new(cells, first, numbers).map_err(|e| self.misshapen(start, e))
     }
 
     /// The digits after `digest`.

@@ -175,6 +175,15 @@ fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
     if let Some(digest) = schedule.digest() {
         writeln!(out, "digest {}", crate::digest::spelling(digest))?;
     }
+    if let Some(part_map) = schedule.part_map() {
+        out.write_all(b"parts")?;
+        part_map.cells().iter().try_for_each(|cell| write!(out, " {cell}"))?;
+        write!(out, "\nnode_numbers from {}", part_map.first_number())?;
+        for (node, number) in part_map.numbers() {
+            write!(out, " {node} {number}")?;
+        }
+        out.write_all(b"\n")?;
+    }
     let finder = LinkFinder::new(schedule.machine());
     schedule.sets().iter().try_for_each(|set| write_set_schedule(set, &finder, out))
 }

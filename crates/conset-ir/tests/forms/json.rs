@@ -1,6 +1,6 @@
 //! Tests of the JSON schedule: files of other programs, and errors.
 
-use conset_ir::{At, Binding, Document, InputError, LinkId, Parameters, Schedule, json};
+use conset_ir::{At, Binding, CellId, Document, InputError, LinkId, Parameters, Schedule, json};
 
 /// Only the required keys.
 const THIRD_PARTY: &str = r#"{"format": "conset-schedule", "version": 1,
@@ -145,9 +145,31 @@ fn unknown_and_missing_keys_are_placed_by_line() {
 }
 
 #[test]
+fn parts_and_node_numbers_are_optional_and_belong_together() {
+    let with = |keys: &str| changed("\"sets\"", &format!("{keys} \"sets\""));
+    let map = |keys: &str| with(keys).unwrap().part_map().cloned().unwrap();
+    assert_eq!(map("\"parts\": [4, 3],").cells(), [CellId(4), CellId(3)]);
+    assert_eq!(map("\"parts\": [4],").number(7), 7);
+    let numbers = "\"parts\": [4], \"node_numbers\": {\"from\": 1, \"listed\": [[2, 9]]},";
+    assert_eq!((map(numbers).number(2), map(numbers).number(3)), (9, 4));
+    for (keys, place) in [
+        ("\"node_numbers\": {\"from\": 1},", "node_numbers"),
+        ("\"parts\": [4, 4],", "parts"),
+        ("\"parts\": [4, 640],", "parts[1]"),
+        (
+            "\"parts\": [4], \"node_numbers\": {\"from\": 1, \"listed\": [[2, 9], [2, 8]]},",
+            "node_numbers",
+        ),
+    ] {
+        let error = with(keys).unwrap_err();
+        assert_eq!(error.at, At::Path(place.into()), "{error}");
+    }
+}
+
+#[test]
 fn other_formats_and_newer_versions_are_refused_by_name() {
-    let newer = changed("\"version\": 1,", "\"version\": 3, \"new_key\": 1,").unwrap_err();
-    assert_eq!(newer.message, "version 3 of conset-schedule is newer than 2");
+    let newer = changed("\"version\": 1,", "\"version\": 4, \"new_key\": 1,").unwrap_err();
+    assert_eq!(newer.message, "version 4 of conset-schedule is newer than 3");
     assert!(changed("\"version\": 1", "\"version\": 0").is_err());
     let other = changed("conset-schedule", "geojson").unwrap_err();
     assert!(other.message.contains("`geojson`"), "{other}");

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use conset_ir::{
     Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
     ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
-    NodeLists, Operation, Origin, Parameters, PhaseImage, PhaseRoutes, PhaseTimes, Program, Proof,
-    Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology, Witness, limits,
+    NodeLists, Operation, Origin, Parameters, PartMap, PhaseImage, PhaseRoutes, PhaseTimes,
+    Program, Proof, Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology,
+    Witness, limits,
 };
 
 /// A small generator of numbers (splitmix64): the same on every platform.
@@ -272,7 +273,21 @@ pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
         seed: rng.number(),
     });
     let digest = rng.coin().then(|| rng.number());
-    Schedule::new(machine, sets, origin).unwrap().with_stated_digest(digest)
+    let part_map = rng.one_in(3).then(|| part_map(rng, &machine));
+    let schedule = Schedule::new(machine, sets, origin).unwrap();
+    schedule.with_part_map(part_map).unwrap().with_stated_digest(digest)
+}
+
+fn part_map(rng: &mut Rng, machine: &Machine) -> PartMap {
+    let cells = (0..machine.agent_count()).filter(|_| rng.coin()).map(CellId::from_index);
+    let mut cells: Vec<CellId> = cells.collect();
+    if rng.coin() {
+        cells.reverse();
+    }
+    let first = rng.next() >> (2 + rng.below(62));
+    let nodes: Vec<u32> = (0..rng.below(6)).map(|_| rng.number() as u32).collect();
+    let seed = rng.number();
+    PartMap::of_nodes(cells, first, nodes, |node| seed.wrapping_mul(u64::from(node))).unwrap()
 }
 
 fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witness> {

@@ -98,7 +98,9 @@ pub fn with_witnesses(schedule: Schedule) -> Schedule {
         return schedule;
     }
     let (origin, digest) = (schedule.origin().cloned(), schedule.digest());
-    match Schedule::new(schedule.machine().clone(), sets, origin) {
+    let part_map = schedule.part_map().cloned();
+    let proved = Schedule::new(schedule.machine().clone(), sets, origin);
+    match proved.and_then(|proved| proved.with_part_map(part_map)) {
         Ok(schedule) => schedule.with_stated_digest(digest),
         Err(_) => schedule,
     }

@@ -172,7 +172,7 @@ pub fn row(
     // paper's algorithm is measured with a placement that does not consider phases.
     let placement = Method::Bisect;
     let options = LoadOptions::default().seed(SEED).placement(placement);
-    let loaded = from_source(origin.name, source, &machine, &options, observer)?;
+    let loaded = from_source(origin.name, source.into(), &machine, &options, observer)?;
     let placed = loaded.halo.ok_or_else(|| bug("a mesh has a halo"))?;
     let set = &loaded.program.sets()[0];
     let program = compiled(&machine, &loaded.program, observer)?;

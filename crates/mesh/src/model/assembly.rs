@@ -155,10 +155,27 @@ pub struct ElementOrigin {
     /// The file's own number of each of its elements; empty if they are 1, 2, 3 and so on or the
     /// format numbers none.
     pub ids: Vec<u64>,
+    /// The type of each element of the mesh.
+    pub types: Vec<ElementType>,
+    /// The nodes of the elements of the mesh as the file has them, row by row as in the mesh; empty
+    /// unless nodes were joined.
+    pub separate_nodes: Vec<u32>,
+    /// Whether the nodes of each element begin with its corners in an order that gives its shape.
+    pub has_node_order: bool,
+    /// The number of the first node and element in formats that number them by their rows.
+    pub first_number: u64,
+}
+
+impl ElementOrigin {
+    /// The file's own number of the element at a position in the file.
+    pub fn number(&self, position: u32) -> u64 {
+        let counted = u64::from(position) + self.first_number;
+        self.ids.get(index(position)).copied().unwrap_or(counted)
+    }
 }
 
 /// All nodes and elements of a file, whatever their dimension.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Assembly {
     format: String,
     node_count: usize,
@@ -174,12 +191,59 @@ pub struct Assembly {
     groups: Vec<Group>,
     same_nodes: Vec<(u32, u32)>,
     unused: Vec<Unused>,
+    has_node_order: bool,
+    first_number: u64,
+}
+
+impl Default for Assembly {
+    fn default() -> Self {
+        Self::new("")
+    }
 }
 
 impl Assembly {
     /// No nodes and no elements yet; `format` names the format and its version.
     pub fn new(format: impl Into<String>) -> Self {
-        Self { format: format.into(), ..Self::default() }
+        Self {
+            format: format.into(),
+            node_count: 0,
+            node_ids: Vec::new(),
+            coordinates: Vec::new(),
+            types: Vec::new(),
+            ends: Vec::new(),
+            nodes: Vec::new(),
+            element_ids: Vec::new(),
+            parts: Vec::new(),
+            part_count: 0,
+            groups: Vec::new(),
+            same_nodes: Vec::new(),
+            unused: Vec::new(),
+            has_node_order: true,
+            first_number: 1,
+        }
+    }
+
+    /// States that nodes and elements without ids of their own count from 0 in the file.
+    pub(crate) fn count_from_0(&mut self) {
+        self.first_number = 0;
+    }
+
+    /// As [`Assembly::count_from_0`], for ids that are one more than the file's numbers.
+    pub(crate) fn lower_ids(&mut self) {
+        self.count_from_0();
+        for id in self.node_ids.iter_mut().chain(&mut self.element_ids) {
+            *id = id.saturating_sub(1);
+        }
+    }
+
+    /// States that the order of an element's nodes says nothing about its shape.
+    pub(crate) fn without_node_order(&mut self) {
+        self.has_node_order = false;
+    }
+
+    /// Whether nodes have ids of their own.
+    pub(crate) fn has_node_ids(&self) -> bool {
+        !self.node_ids.is_empty()
     }
 
     /// Sets the nodes: their number, the file's id of each or nothing if these are 1, 2, 3 and so
@@ -263,8 +327,13 @@ impl Assembly {
     }
 
     fn element(&self, element: usize) -> &[u32] {
+        &self.nodes[self.range(element)]
+    }
+
+    /// Where an element's nodes are.
+    fn range(&self, element: usize) -> std::ops::Range<usize> {
         let start = element.checked_sub(1).map_or(0, |before| index(self.ends[before]));
-        &self.nodes[start..index(self.ends[element])]
+        start..index(self.ends[element])
     }
 
     /// The mesh of the elements that are divided, see the module.
@@ -291,18 +360,25 @@ impl Assembly {
         {
             return Err(whole(format!("node {node} of {}; nodes count from 0", self.node_count)));
         }
+        let joins = !self.same_nodes.is_empty();
+        let before = if joins { self.nodes.clone() } else { Vec::new() };
         let joined_nodes = self.join_nodes();
         let hosts = self.hosts();
         let mut divided = Vec::new();
         let mut mesh_element = vec![NONE; self.types.len()];
         let (mut first, mut nodes, mut parts) = (vec![0], Vec::new(), Vec::new());
+        let (mut types, mut separate_nodes) = (Vec::new(), Vec::new());
         for (element, &host) in hosts.iter().enumerate() {
             if host != NONE {
                 continue;
             }
             mesh_element[element] = to_u32(divided.len());
             divided.push(to_u32(element));
+            types.push(self.types[element]);
             nodes.extend_from_slice(self.element(element));
+            if joins {
+                separate_nodes.extend_from_slice(&before[self.range(element)]);
+            }
             first.push(to_u32(nodes.len()));
             parts.extend(self.parts.get(element));
         }
@@ -337,7 +413,15 @@ impl Assembly {
         inventory.groups = self.groups;
         inventory.unused = self.unused;
         inventory.bounding_box = bounding_box;
-        let origin = ElementOrigin { divided, attached, ids: self.element_ids };
+        let origin = ElementOrigin {
+            divided,
+            attached,
+            ids: self.element_ids,
+            types,
+            separate_nodes,
+            has_node_order: self.has_node_order,
+            first_number: self.first_number,
+        };
         Ok(Assembled { mesh, inventory, origin })
     }
 

@@ -195,6 +195,8 @@ pub(crate) fn from_vtk(number: u64) -> Option<(Shape, Option<usize>)> {
         36 => (Shape::Polygon, None),
         37 => (Shape::Pyramid, Some(19)),
         42 => (Shape::Polyhedron, None),
+        // Convex point set: nodes in no order.
+        41 => (Shape::Polyhedron, None),
         // Lagrange and Bézier cells of any order.
         68 | 75 => (Shape::Line, None),
         69 | 76 => (Shape::Triangle, None),

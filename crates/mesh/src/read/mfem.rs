@@ -56,6 +56,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
     if coordinates.is_empty() && count > bytes.len() {
         return Err(cursor.error(format!("{count} vertices, but the file does not have as many")));
     }
+    assembly.count_from_0();
     assembly.set_nodes(count, Vec::new(), coordinates);
     end(&mut cursor)?;
     Ok(assembly)

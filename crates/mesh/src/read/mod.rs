@@ -54,7 +54,7 @@ mod ucd;
 mod vtk_legacy;
 mod vtu;
 
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{At, InputError, Result};
 
 pub(crate) use cursor::{Cursor, MAX_INT};
@@ -309,6 +309,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(InputError::new(file, At::Whole, "the file is empty"));
     }
+    let mut first_number = 1;
     let source = match format {
         Format::Gmsh => return gmsh::read(file, bytes)?.into_reading(file, options),
         Format::MetisGraph => metis::read_graph(file, bytes).map(Source::Graph),
@@ -317,7 +318,10 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
         Format::MatrixMarket => matrix_market::read(file, bytes).map(Source::Matrix),
         Format::Spark98 => spark98::read(file, bytes).map(Source::Decomposition),
         Format::Su2 => return su2::read(file, bytes)?.into_reading(file, options),
-        Format::Tetgen => tetgen::read(file, bytes).map(Source::Mesh),
+        Format::Tetgen => tetgen::read(file, bytes).map(|(mesh, first)| {
+            first_number = first;
+            Source::Mesh(mesh)
+        }),
         Format::Vtu => return vtu::read(file, bytes, options.memory)?.into_reading(file, options),
         Format::VtkLegacy => return vtk_legacy::read(file, bytes)?.into_reading(file, options),
         Format::Mfem => return mfem::read(file, bytes)?.into_reading(file, options),
@@ -332,7 +336,7 @@ fn read_plain(format: Format, file: &str, bytes: &[u8], options: &ReadOptions) -
             Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => None,
         }
         .map(|mesh| Inventory::of_mesh(format.title(), mesh));
-        Reading { source, inventory, origin: None }
+        Reading { source, inventory, origin: None, first_number }
     })
 }
 
@@ -347,12 +351,38 @@ pub struct Reading {
     /// Which elements of the file those of the mesh are, for formats with elements of several
     /// dimensions.
     pub origin: Option<ElementOrigin>,
+    /// What the file calls the first node, element, vertex or row if it numbers them by their order:
+    /// 0 or 1.
+    pub first_number: u64,
 }
 
-/// An input that is no file and has nothing but its source: a matrix of a program, for example.
 impl From<Source> for Reading {
+    /// A source whose nodes and elements count from 1.
     fn from(source: Source) -> Self {
-        Self { source, inventory: None, origin: None }
+        Self { source, inventory: None, origin: None, first_number: 1 }
+    }
+}
+
+impl Reading {
+    /// The file's own number of a node, vertex or row.
+    pub fn node_number(&self, node: u32) -> u64 {
+        let ids = match &self.source {
+            Source::Mesh(mesh) => mesh.node_ids(),
+            Source::Decomposition(decomposition) => decomposition.mesh().node_ids(),
+            Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => &[],
+        };
+        ids.get(index(node)).copied().unwrap_or(u64::from(node) + self.first_number)
+    }
+
+    /// The file's own number of an element of the mesh.
+    pub fn element_number(&self, element: u32) -> u64 {
+        match &self.origin {
+            Some(origin) => match origin.divided.get(index(element)) {
+                Some(&position) => origin.number(position),
+                None => u64::from(element) + self.first_number,
+            },
+            None => u64::from(element) + self.first_number,
+        }
     }
 }
 
@@ -362,6 +392,7 @@ impl From<Assembled> for Reading {
         Self {
             source: Source::Mesh(made.mesh),
             inventory: Some(made.inventory),
+            first_number: made.origin.first_number,
             origin: Some(made.origin),
         }
     }

@@ -95,7 +95,9 @@ pub fn read_openfoam_decomposed(
         pieces.push(piece);
     }
     let format = format!("OpenFOAM polyMesh of {} processors", parts.len());
-    merge(format, folders, pieces)?.into_reading(case, options)
+    let mut merged = merge(format, folders, pieces)?;
+    merged.lower_ids();
+    merged.into_reading(case, options)
 }
 
 /// Reads a mesh; `folder` is the name of its folder for errors.
@@ -129,6 +131,9 @@ fn assembly(
         return Err(whole(&owner_file, message));
     }
     let mut assembly = Assembly::new("OpenFOAM polyMesh");
+    assembly.count_from_0();
+    // A cell is a list of faces, so its nodes are in no order.
+    assembly.without_node_order();
     if let Some(bytes) = files.boundary {
         boundary(&name("boundary"), &plain("boundary", bytes)?, &mut assembly, is_part)?;
     }

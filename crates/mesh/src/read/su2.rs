@@ -84,6 +84,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
         return Err(cursor.error_at(cursor.offset(), message));
     }
     let mut assembly = data.assembly;
+    assembly.count_from_0();
     assembly.set_nodes(data.coordinates.len(), Vec::new(), data.coordinates);
     if data.long_rows > 0 {
         assembly.add_unused(format!("more numbers in {} rows", data.long_rows), "not needed");

@@ -13,8 +13,8 @@ use super::cursor::Cursor;
 use super::metis::renumber_if_sparse;
 use crate::model::Mesh;
 
-/// Reads a mesh.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
+/// Reads a mesh, and whether its numbers count from 0 or from 1.
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<(Mesh, u64)> {
     let mut cursor = Cursor::new(file, bytes);
     cursor.skip_blank_and_comment_lines(b'#');
     let count = cursor.integer("the number of elements", to_u64(limits::ELEMENTS))?;
@@ -83,7 +83,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Mesh> {
         false => mesh
             .and_then(|mesh| mesh.with_node_ids(ids.into_iter().map(|id| id - 1 + base).collect())),
     };
-    mesh.map_err(|error| error.in_file(file))
+    mesh.map(|mesh| (mesh, base)).map_err(|error| error.in_file(file))
 }
 
 /// Ends a line that may have a comment at its end.

@@ -136,6 +136,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
         return Err(reader.cursor.error_at(cells.offset, message));
     }
     let node_count = points.len();
+    assembly.count_from_0();
     assembly.set_nodes(node_count, Vec::new(), points);
     reader.cursor.seek(cells.offset);
     let mut start = 0;

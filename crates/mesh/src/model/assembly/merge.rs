@@ -71,6 +71,7 @@ pub(crate) fn merge(format: String, names: &[&str], pieces: Vec<Assembly>) -> Re
     if part_count > 0 {
         merged.set_parts(parts, part_count);
     }
+    let has_node_order = pieces.iter().all(|piece| piece.has_node_order);
     let mut groups: Vec<Group> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for piece in pieces {
@@ -92,6 +93,7 @@ pub(crate) fn merge(format: String, names: &[&str], pieces: Vec<Assembly>) -> Re
             }
         }
     }
+    merged.has_node_order = has_node_order;
     merged.groups = groups;
     merged.same_nodes.sort_unstable();
     merged.same_nodes.dedup();

@@ -152,6 +152,7 @@ fn piece<'d>(
     }
     let coordinates = coordinates(file, arrays, piece, points)?;
     let mut assembly = Assembly::new(format);
+    assembly.count_from_0();
     assembly.set_nodes(points, Vec::new(), coordinates);
     elements(file, arrays, piece, cells, &mut assembly)?;
     add_unused_data(piece, &mut assembly);

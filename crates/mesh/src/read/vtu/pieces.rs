@@ -82,7 +82,11 @@ pub(super) fn join(name: &str, format: String, mut pieces: Vec<Piece>) -> Result
     if by_place {
         // These numbers are not the file's.
         merged.set_node_ids(Vec::new());
+    } else if !merged.has_node_ids() {
+        // Ids that count from 1, in a format that counts from 0.
+        merged.set_node_ids((1..=to_u64(merged.node_count())).collect());
     }
+    merged.count_from_0();
     Ok(merged)
 }
 
