@@ -32,10 +32,9 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The failure of a stage that panicked.
-    pub(crate) fn panicked(message: &str) -> Self {
-        let report = "please report this with the input";
-        Failure::Bug(format!("internal error: a stage panicked: {message}\n{report}"))
+    /// The failure of a stage with a bug.
+    pub(crate) fn bug(stage: &'static str, message: impl ToString) -> Self {
+        CompileError::Bug { stage, message: message.to_string() }.into()
     }
 }
 

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::input::{LoadOptions, PartitionUnit};
+use conset::input::{LoadOptions, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, CompileOptions, Objective};
 use conset_ir::{At, CellId, InputError, Machine, machine_file};
+use conset_mesh::halo::HaloKind;
 use pyo3::prelude::*;
 
 use crate::files;
@@ -27,6 +28,11 @@ pub(crate) struct Options {
     repartition: bool,
     ignore_periodic: bool,
     elements: String,
+    halo: Option<String>,
+    layers: Option<u32>,
+    words_each: Option<u32>,
+    words_file: Option<PathBuf>,
+    words_lines: Option<Vec<u8>>,
     placement: Option<String>,
     seed: u64,
     memory: Option<u64>,
@@ -40,8 +46,15 @@ pub(crate) struct Options {
     pub(crate) fuse: Vec<Vec<String>>,
 }
 
-/// The name and the bytes of a file with a partition.
-pub(crate) type PartitionFile = (String, Vec<u8>);
+/// The name and the bytes of a file with a number for each item.
+pub(crate) type NumberFile = (String, Vec<u8>);
+
+/// The files of numbers that the options name, or the numbers themselves as such files.
+#[derive(Default)]
+pub(crate) struct NumberFiles {
+    partition: Option<NumberFile>,
+    words: Option<NumberFile>,
+}
 
 impl Options {
     /// The machine without its dead parts: the one that is named, else `own`, else the default.
@@ -79,20 +92,33 @@ impl Options {
         Ok(Arc::new(machine.with_dead(&cells, &links).map_err(|e| e.in_file("--dead"))?))
     }
 
-    /// The file of the partition, if there is one.
-    pub(crate) fn partition_file(&self) -> Result<Option<PartitionFile>, InputError> {
-        if let Some(lines) = &self.partition_lines {
-            return Ok(Some(("<partition>".to_owned(), lines.clone())));
-        }
-        self.partition.as_deref().map(files::read).transpose()
+    /// Reads the files that belong to the input.
+    pub(crate) fn number_files(&self) -> Result<NumberFiles, InputError> {
+        let numbers = |name: &str, lines: &Option<Vec<u8>>, file: &Option<PathBuf>| match lines {
+            Some(lines) => Ok(Some((name.to_owned(), lines.clone()))),
+            None => file.as_deref().map(files::read).transpose(),
+        };
+        Ok(NumberFiles {
+            partition: numbers("<partition>", &self.partition_lines, &self.partition)?,
+            words: numbers("<words_per_node>", &self.words_lines, &self.words_file)?,
+        })
     }
 
     /// The options for reading an input.
-    pub(crate) fn load<'a>(&'a self, partition: Option<&'a PartitionFile>) -> LoadOptions<'a> {
+    pub(crate) fn load<'a>(&'a self, files: &'a NumberFiles) -> LoadOptions<'a> {
+        let name_and_bytes = |file: &'a NumberFile| (file.0.as_str(), file.1.as_slice());
+        let words_file = files.words.as_ref().map(name_and_bytes);
         LoadOptions::default()
+            .halo(self.halo())
+            .layers(self.layers)
+            .words_per_node(match (self.words_each, words_file) {
+                (Some(words), _) => Some(NodeWords::Each(words)),
+                (None, Some((name, bytes))) => Some(NodeWords::File(name, bytes)),
+                (None, None) => None,
+            })
             .format(self.format.as_deref())
             .parts(self.parts)
-            .partition(partition.map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
+            .partition(files.partition.as_ref().map(name_and_bytes))
             .elements(match self.elements.as_str() {
                 "triangles" => PartitionUnit::Triangles,
                 _ => PartitionUnit::AsRead,
@@ -102,6 +128,12 @@ impl Options {
             .memory(self.memory)
             .ignore_periodic(self.ignore_periodic)
             .repartition(self.repartition)
+    }
+
+    /// What parts exchange, if it is named.
+    fn halo(&self) -> Option<HaloKind> {
+        let name = self.halo.as_deref()?;
+        HaloKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The placement, if one is named.
@@ -152,6 +184,14 @@ impl Options {
             ("--elements", self.elements == "triangles"),
             ("--repartition", self.repartition),
             ("--ignore-periodic", self.ignore_periodic),
+            ("--halo", self.halo.is_some()),
+            ("--layers", self.layers.is_some()),
+            (
+                "--words-per-node",
+                self.words_each.is_some()
+                    || self.words_file.is_some()
+                    || self.words_lines.is_some(),
+            ),
         ];
         match given.iter().find(|(_, given)| *given) {
             None => Ok(()),

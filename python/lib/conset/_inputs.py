@@ -225,8 +225,7 @@ def seconds(option: str, value: Any) -> Optional[float]:
         return None
     number = float(value)
     if not 0.0 <= number <= TIME_LIMIT_MAX:
-        shown = int(number) if number.is_integer() else number
-        raise InputError(f"{option}: {shown}: expected seconds, at most a year")
+        raise InputError(f"{option}: {number}: expected seconds, at most a year")
     return number
 
 
@@ -256,18 +255,18 @@ def dead(parts: Any) -> Tuple[List[int], List[Tuple[int, int]]]:
     return cells, links
 
 
-def partition(value: Any) -> Tuple[Optional[str], Optional[bytes]]:
-    """The path of a partition, or the lines of one: the part of each item."""
+def numbers(what: str, value: Any) -> Tuple[Optional[str], Optional[bytes]]:
+    """The path of a file with a number for each item, or the lines of one."""
     if value is None:
         return None, None
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value), None
-    parts = _integers(value, "partition")
-    if parts.ndim != 1:
+    array = _integers(value, what)
+    if array.ndim != 1:
         raise InputError(
-            f"<partition>: an array of shape {parts.shape}; expected the part of each item"
+            f"<{what}>: an array of shape {array.shape}; expected a number for each item"
         )
-    return None, "".join(f"{part}\n" for part in parts.tolist()).encode()
+    return None, "".join(f"{number}\n" for number in array.tolist()).encode()
 
 
 def native_options(
@@ -284,7 +283,13 @@ def native_options(
     if machine is not None and not isinstance(machine, (str, os.PathLike)):
         raise TypeError(f"machine is a str or a path, not {type(machine).__name__}")
     cells, links = dead(dead_parts)
-    path, lines = partition(partition_argument)
+    path, lines = numbers("partition", partition_argument)
+    words_per_node = rest["words_per_node"]
+    words_each = words_file = words_lines = None
+    if hasattr(words_per_node, "__index__") and np.ndim(words_per_node) == 0:
+        words_each = whole("--words-per-node", words_per_node, 1, _conset.WORDS_MAX)
+    else:
+        words_file, words_lines = numbers("words_per_node", words_per_node)
     algorithm = choice("--algorithm", rest["algorithm"], ["paper", "auto", "best"])
     time_limit = seconds("--time-limit", rest["time_limit"])
     max_plans = maybe_whole("--max-plans", rest["max_plans"], 1, U32_MAX)
@@ -310,6 +315,11 @@ def native_options(
         "repartition": bool(rest["repartition"]),
         "ignore_periodic": bool(rest["ignore_periodic"]),
         "elements": choice("--elements", rest["elements"], ["as-read", "triangles"]),
+        "halo": choice("--halo", rest["halo"], ["nodes", "faces", "edges", "rows"]),
+        "layers": maybe_whole("--layers", rest["layers"], 1, U32_MAX),
+        "words_each": words_each,
+        "words_file": words_file,
+        "words_lines": words_lines,
         "placement": choice(
             "--placement", rest["placement"], ["given", "curve", "bisect", "best"]
         ),
