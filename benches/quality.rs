@@ -23,23 +23,23 @@ use conset_ir::{ConnectionSet, Machine, Program};
 
 /// What a case is to reach, from the project's issues.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Target {
     /// Clocks over the bound.
-    gap: Option<f64>,
+    over_bound: Option<f64>,
     /// Whether phases are to be at the bound.
     phases: bool,
     /// Clocks by messages over clocks by connections.
     messages: Option<f64>,
 }
 
-/// What is asked of every halo.
-const HALO: Asked = Asked { gap: Some(1.10), phases: true, messages: Some(1.6) };
+/// The target of every halo.
+const HALO: Target = Target { over_bound: Some(1.10), phases: true, messages: Some(1.6) };
 
 /// Phases at the bound, however long they take.
-const FEWEST: Asked = Asked { gap: None, phases: true, messages: None };
+const FEWEST: Target = Target { over_bound: None, phases: true, messages: None };
 
-const fn gap(gap: f64) -> Asked {
-    Asked { gap: Some(gap), phases: false, messages: None }
+const fn at_most(over_bound: f64) -> Target {
+    Target { over_bound: Some(over_bound), phases: false, messages: None }
 }
 
 /// A row of a table.
@@ -48,7 +48,7 @@ struct Case {
     machine: Arc<Machine>,
     set: Arc<ConnectionSet>,
     objective: Objective,
-    asked: Option<Asked>,
+    target: Option<Target>,
 }
 
 /// What came of it.
@@ -56,7 +56,7 @@ struct Row {
     phases: usize,
     bound_phases: u32,
     clocks: u64,
-    gap: f64,
+    over_bound: f64,
     model_error: f64,
     /// Clocks by messages over ours, where messages are defined and the set is not too large.
     messages: Option<f64>,
@@ -68,13 +68,13 @@ struct Row {
 fn patterns() -> Vec<Case> {
     let time = Objective::Time;
     [
-        ("all-to-all", "iwarp", 32, time, Some(gap(1.35))),
+        ("all-to-all", "iwarp", 32, time, Some(at_most(1.35))),
         ("all-to-all", "iwarp", 256, time, None),
-        ("all-to-all", "iwarp", 2048, time, Some(gap(1.10))),
-        ("all-to-all", "iwarp", 16_384, time, Some(gap(1.05))),
+        ("all-to-all", "iwarp", 2048, time, Some(at_most(1.10))),
+        ("all-to-all", "iwarp", 16_384, time, Some(at_most(1.05))),
         ("all-to-all", "iwarp", 32, Objective::Phases, Some(FEWEST)),
-        ("hypercube", "iwarp", 16_384, time, Some(gap(1.05))),
-        ("all-to-all", "iwarp:16x16", 2048, time, Some(gap(1.05))),
+        ("hypercube", "iwarp", 16_384, time, Some(at_most(1.05))),
+        ("all-to-all", "iwarp:16x16", 2048, time, Some(at_most(1.05))),
         ("torus", "iwarp", 2048, time, None),
         ("transpose", "iwarp", 2048, time, None),
         ("bit-reversal", "iwarp", 2048, time, None),
@@ -90,14 +90,14 @@ fn patterns() -> Vec<Case> {
         ("all-to-all", "fat-tree:64", 2048, time, None),
     ]
     .into_iter()
-    .map(|(spec, on, words, objective, asked)| {
+    .map(|(spec, on, words, objective, target)| {
         let machine = machine(on);
         Case {
             name: format!("{spec}, {words} words, {on}, for {}", objective.name()),
             set: pattern(spec, &machine, words),
             machine,
             objective,
-            asked,
+            target,
         }
     })
     .collect()
@@ -138,7 +138,7 @@ fn meshes() -> Vec<Case> {
             machine: iwarp.clone(),
             set: loaded.program.sets()[0].clone(),
             objective: Objective::Time,
-            asked: Some(Asked { messages: Some(ratio), ..HALO }),
+            target: Some(Target { messages: Some(ratio), ..HALO }),
         })
     })
     .collect()
@@ -172,7 +172,7 @@ fn measured(case: &Case) -> Row {
         phases: run.phases,
         bound_phases: run.bound_phases,
         clocks: run.clocks,
-        gap: run.gap,
+        over_bound: run.bound_ratio,
         model_error: run.model_error_percent,
         messages: messages.map(|report| report.clocks as f64 / run.clocks as f64),
         seconds,
@@ -182,33 +182,34 @@ fn measured(case: &Case) -> Row {
 
 fn table(cases: &[Case]) -> String {
     let mut out = String::from(
-        "| case | phases | bound | clocks | over bound | asked | bound set by | model error | messages / ours | asked | compiled in |\n\
+        "| case | phases | bound | clocks | over bound | target | bound set by | model error | messages / ours | target | compiled in |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for case in cases {
         let row = measured(case);
-        let verdict = |met: bool, asked: String| if met { asked } else { format!("**{asked}**") };
-        let (mut gap, mut messages) = (String::new(), String::new());
+        let verdict =
+            |met: bool, target: String| if met { target } else { format!("**{target}**") };
+        let (mut over_bound, mut messages) = (String::new(), String::new());
         let mut phases = row.phases.to_string();
-        if let Some(asked) = case.asked {
-            if let Some(most) = asked.gap {
-                gap = verdict(row.gap <= most, format!("{most:.2}"));
+        if let Some(target) = case.target {
+            if let Some(most) = target.over_bound {
+                over_bound = verdict(row.over_bound <= most, format!("{most:.2}"));
             }
-            if asked.phases {
+            if target.phases {
                 phases = verdict(row.phases as u32 <= row.bound_phases, phases);
             }
-            if let Some(least) = asked.messages {
+            if let Some(least) = target.messages {
                 let met = row.messages.is_some_and(|ratio| ratio >= least);
                 messages = verdict(met, format!("{least:.1}"));
             }
         }
         let ratio = row.messages.map_or("-".to_owned(), |ratio| format!("{ratio:.1}"));
         let line = format!(
-            "| {} | {phases} | {} | {} | {:.3} | {gap} | {} | {:+.1} % | {ratio} | {messages} | {:.2} s |\n",
+            "| {} | {phases} | {} | {} | {:.3} | {over_bound} | {} | {:+.1} % | {ratio} | {messages} | {:.2} s |\n",
             case.name,
             row.bound_phases,
             row.clocks,
-            row.gap,
+            row.over_bound,
             row.binding,
             row.model_error,
             row.seconds
@@ -224,7 +225,7 @@ fn growth(name: &str, sizes: impl Iterator<Item = (Arc<Machine>, Arc<ConnectionS
     let points = sizes.map(|(machine, set)| {
         let connections = set.len();
         let objective = Objective::Time;
-        let case = Case { name: name.to_owned(), machine, set, objective, asked: None };
+        let case = Case { name: name.to_owned(), machine, set, objective, target: None };
         let (_, seconds) = compiled(&case);
         say(&format!("{name}: {connections} connections, {seconds:.3} s\n"));
         (connections, seconds)
@@ -349,7 +350,7 @@ fn main() -> std::io::Result<()> {
         "# Quality: results beside their bounds\n\n\
          Written by `cargo run --release -p conset-benches --bin quality`; not by hand. Clocks are measured on the fabric, every word checked, with \
          `--algorithm auto`, seed 1. *Over bound* is clocks over the lower bound; *messages / ours* the time of message passing on the \
-         same machine over ours. What is asked and missed is **bold**.\n\n## Patterns\n\n",
+         same machine over ours. Missed targets are **bold**.\n\n## Patterns\n\n",
     );
     page.push_str(&table(&patterns()));
     page.push_str("\n## Meshes in 64 parts, on the 8x8 torus\n\n");
@@ -359,7 +360,7 @@ fn main() -> std::io::Result<()> {
     } else {
         page.push_str(&table(&meshes));
     }
-    page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nAsked: placement, routes and timetable in 1 s together.\n\n");
+    page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nTarget: placement, routes and timetable in 1 s together.\n\n");
     page.push_str(&million());
     page.push_str("\n## Time against the number of connections\n\n![compile time](quality.svg)\n\n| set | connections | seconds | microseconds each |\n|---|---|---|---|\n");
     let growths = [stencils(), all_to_all()];
@@ -371,7 +372,7 @@ fn main() -> std::io::Result<()> {
         }
     }
     if let Some(memory) = peak_memory() {
-        writeln!(page, "\nThe whole run held {memory:.1} GB at most (asked for all-to-all on 32x32 cells, compiled and verified: 60 s, 4 GiB).")
+        writeln!(page, "\nThe whole run used at most {memory:.1} GB (target for all-to-all on 32x32 cells, compiled and verified: 60 s, 4 GiB).")
             .expect("text");
     }
     let folder = Path::new(&folder);

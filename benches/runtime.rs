@@ -104,7 +104,7 @@ fn alone(image: &Image, mixed: bool, times: u64) -> Duration {
     let lists: Vec<CellLists> = cells.map(|cell| lists(set, cell, mixed)).collect();
     let mut vectors: Vec<Vec<f64>> = lists.iter().map(vector).collect();
     let mut places = vec![(0, 0); lists.len()];
-    let ways: Vec<Way> = set
+    let transfers: Vec<Transfer> = set
         .connections()
         .iter()
         .map(|c| {
@@ -117,17 +117,17 @@ fn alone(image: &Image, mixed: bool, times: u64) -> Duration {
     quickest(times, || {
         let begin = Instant::now();
         for _ in 0..BATCH {
-            copy(&lists, &ways, &mut vectors);
+            copy(&lists, &transfers, &mut vectors);
         }
         begin.elapsed()
     })
 }
 
 /// (source, place among its lists, target, place among its lists)
-type Way = (usize, usize, usize, usize);
+type Transfer = (usize, usize, usize, usize);
 
-fn copy(lists: &[CellLists], ways: &[Way], vectors: &mut [Vec<f64>]) {
-    for &(source, from, target, to) in ways {
+fn copy(lists: &[CellLists], transfers: &[Transfer], vectors: &mut [Vec<f64>]) {
+    for &(source, from, target, to) in transfers {
         let (from, to) = (lists[source].send().row(from), lists[target].receive().row(to));
         let Ok([source, target]) = vectors.get_disjoint_mut([source, target]) else { continue };
         for (&from, &to) in from.iter().zip(to) {

@@ -44,7 +44,7 @@ impl Assembled {
     ) -> Result<Self, Failure> {
         let machine = args.machine()?;
         let partition = divide(source, parts, machine.endpoints().count(), args.seed)?;
-        let parts = mesh.deal(source, &partition)?;
+        let parts = mesh.distribute(source, &partition)?;
 
         let ids: Vec<&[u64]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let layout = Layout::from_shared_ids(&ids)?;

@@ -146,10 +146,10 @@ impl Simplices {
     ///
     /// # Errors
     /// A partition that is not this mesh's.
-    pub fn deal(&self, source: &Source, partition: &Partition) -> Result<Vec<Part>, Failure> {
+    pub fn distribute(&self, source: &Source, partition: &Partition) -> Result<Vec<Part>, Failure> {
         let parts = halo(source, partition, "halo")?.parts;
         let mut local = vec![0u32; self.node_count()];
-        let deal = |part: usize| {
+        let part = |part: usize| {
             let nodes = parts.nodes_of(part);
             for (number, &node) in (0u32..).zip(nodes) {
                 local[node as usize] = number;
@@ -166,7 +166,7 @@ impl Simplices {
             };
             Part { mesh, ids: nodes.iter().map(|&node| u64::from(node)).collect() }
         };
-        Ok((0..parts.len()).map(deal).collect())
+        Ok((0..parts.len()).map(part).collect())
     }
 }
 

@@ -231,7 +231,7 @@ impl Build {
         let result = self.compiled(&mut read);
         // Also after an error: when the file is corrected, cargo must run the script again.
         if !self.quiet {
-            watch(&read);
+            rerun_if_changed(&read);
         }
         let (compiled, halos) = result?;
         let file = format!("{}.csi", self.name);
@@ -339,7 +339,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
 
 /// Tells cargo which files to watch. If no file was read, cargo watches the whole package.
 #[allow(clippy::print_stdout, reason = "build scripts print instructions for cargo")]
-fn watch(read: &[PathBuf]) {
+fn rerun_if_changed(read: &[PathBuf]) {
     for path in read {
         println!("cargo::rerun-if-changed={}", path.display());
     }

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn conset_set_place(
     // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
     unsafe {
         call("conset_set_place", cell, |cell| {
-            cell.set_place(kept(text(file, "file")?), line);
+            cell.set_place(leaked(text(file, "file")?), line);
             Ok(())
         })
     }
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn conset_set_place(
 
 /// The name of a file for as long as the process lives, once for each. There are few; of a program
 /// that makes up more than [`FILES`], what is beyond has no name.
-fn kept(file: &str) -> &'static str {
+fn leaked(file: &str) -> &'static str {
     const FILES: usize = 1 << 12;
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

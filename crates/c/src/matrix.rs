@@ -48,8 +48,8 @@ pub unsafe extern "C" fn conset_matrix_new(
         unsafe {
             let owner = array(owner, rows, "owner")?;
             let csr = match Type::of(index_type)? {
-                Type::Int32 => deal(rows, ptr.cast::<i32>(), idx.cast(), owner, cells)?,
-                Type::Int64 => deal(rows, ptr.cast::<i64>(), idx.cast(), owner, cells)?,
+                Type::Int32 => distribute(rows, ptr.cast::<i32>(), idx.cast(), owner, cells)?,
+                Type::Int64 => distribute(rows, ptr.cast::<i64>(), idx.cast(), owner, cells)?,
                 _ => return Err(CallFault::argument(NO_INTEGERS)),
             };
             let (forward, backward) = (Arc::new(csr.forward), Arc::new(csr.backward));
@@ -79,7 +79,7 @@ unsafe fn entries_of<'a, I: Copy + TryInto<usize> + std::fmt::Display>(
 
 /// # Safety
 /// `ptr` has `rows + 1` elements, `idx` as many as its last says.
-unsafe fn deal<I: Copy + TryInto<usize> + std::fmt::Display>(
+unsafe fn distribute<I: Copy + TryInto<usize> + std::fmt::Display>(
     rows: usize,
     ptr: *const I,
     idx: *const I,

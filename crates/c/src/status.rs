@@ -94,25 +94,25 @@ impl Status {
     pub const fn text(self) -> &'static std::ffi::CStr {
         match self {
             Status::Ok => c"no error",
-            Status::NullPointer => c"a pointer is null",
-            Status::BadArgument => c"an argument is wrong",
-            Status::BadHandle => c"a handle is not what the function takes",
-            Status::File => c"a file cannot be read or written",
-            Status::Input => c"an input is wrong",
-            Status::Rejected => c"the checker refuses it",
-            Status::Infeasible => c"the machine cannot do it",
-            Status::Layout => c"no layout can be made of it",
-            Status::Plan => c"layout and image do not fit together",
-            Status::Cell => c"a cell asked for what it cannot have",
+            Status::NullPointer => c"null pointer",
+            Status::BadArgument => c"invalid argument",
+            Status::BadHandle => c"invalid handle",
+            Status::File => c"cannot read or write a file",
+            Status::Input => c"invalid input",
+            Status::Rejected => c"rejected by the checker",
+            Status::Infeasible => c"not feasible on this machine",
+            Status::Layout => c"the layout cannot be built",
+            Status::Plan => c"layout and image do not match",
+            Status::Cell => c"invalid call of a cell",
             Status::Program => c"a callback returned an error",
-            Status::Mismatch => c"the calls of cells do not fit together",
-            Status::TimeOut => c"a cell took too long",
-            Status::Fault => c"the emulated machine found a fault",
-            Status::Memory => c"there is no memory for a stack",
-            Status::Mpi => c"something is wrong between the ranks of a job",
-            Status::Unsupported => c"the library was built without it",
-            Status::Aborted => c"the run has ended",
-            Status::Bug => c"a bug of conset",
+            Status::Mismatch => c"the calls of cells do not match",
+            Status::TimeOut => c"a cell timed out",
+            Status::Fault => c"fault on the emulated machine",
+            Status::Memory => c"out of memory for a stack",
+            Status::Mpi => c"error between the ranks of an MPI job",
+            Status::Unsupported => c"not included in this build",
+            Status::Aborted => c"the run was aborted",
+            Status::Bug => c"bug in conset",
         }
     }
 }
@@ -140,7 +140,8 @@ impl CallFault {
 
 impl From<InputError> for CallFault {
     fn from(error: InputError) -> Self {
-        Self::of(Status::Input, &error)
+        // Options have the names of their fields.
+        Self::of(Status::Input, &error.with_options(|name| Some(format!("`{name}`"))))
     }
 }
 
@@ -158,15 +159,14 @@ impl From<Rejection> for CallFault {
 
 impl From<CompileError> for CallFault {
     fn from(error: CompileError) -> Self {
-        let status = match &error {
-            CompileError::Input(_) => Status::Input,
+        match error {
+            CompileError::Input(error) => error.into(),
             CompileError::Infeasible(error) => {
-                return Self::new(Status::Infeasible, remedy::of_infeasible(error));
+                Self::new(Status::Infeasible, remedy::of_infeasible(&error))
             }
-            CompileError::Rejected(_) => Status::Rejected,
-            _ => Status::Bug,
-        };
-        Self::of(status, &error)
+            CompileError::Rejected(_) => Self::of(Status::Rejected, &error),
+            _ => Self::of(Status::Bug, &error),
+        }
     }
 }
 

@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{to_f64, to_u32, to_u64, truncate};
 use conset_ir::limits;
+use conset_mesh::partition::MAX_IMBALANCE;
 
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -17,6 +18,15 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
         let number = number.and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
     }
+}
+
+/// A percentage, as a number of thousandths.
+fn thousandths(text: &str) -> Result<u32, String> {
+    let most = to_f64(MAX_IMBALANCE) / 10.0;
+    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
+    let percent = percent.filter(|percent| (0.0..=most).contains(percent));
+    let thousandths = percent.map(|percent| to_u32(truncate((percent * 10.0).round())));
+    thousandths.ok_or_else(|| format!("expected a percentage from 0 to {most}"))
 }
 
 /// Communication compiler: turns connection sets into verified phase schedules.
@@ -176,6 +186,25 @@ pub(crate) struct InputOptions {
     /// Replace the decomposition that the input states by one of the partitioner.
     #[arg(long, conflicts_with = "partition")]
     pub(crate) repartition: bool,
+    /// By how many percent the heaviest part may exceed the average weight [default: 3].
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = thousandths,
+        conflicts_with = "partition",
+        allow_negative_numbers = true
+    )]
+    pub(crate) imbalance: Option<u32>,
+    /// Look at no more than N partitions; 1 is METIS's own with the given seed [default: N of
+    /// --max-plans, or until --time-limit, or by the size of the input].
+    #[arg(
+        long = "max-partitions",
+        value_name = "N",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        conflicts_with = "partition",
+        allow_negative_numbers = true
+    )]
+    pub(crate) max_partitions: Option<u32>,
     /// Keep nodes separate that the input joins across a periodic boundary.
     #[arg(long)]
     pub(crate) ignore_periodic: bool,
@@ -236,6 +265,8 @@ impl InputOptions {
             ("--parts", self.parts.is_some()),
             ("--partition", self.partition.is_some()),
             ("--repartition", self.repartition),
+            ("--imbalance", self.imbalance.is_some()),
+            ("--max-partitions", self.max_partitions.is_some()),
             ("--ignore-periodic", self.ignore_periodic),
             ("--elements", matches!(self.elements, ElementsArg::Triangles)),
             ("--halo", self.halo.is_some()),

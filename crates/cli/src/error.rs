@@ -6,8 +6,11 @@
 use std::io::Write;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use clap::CommandFactory;
 use conset::CompileError;
 use conset_ir::{At, Fix, Infeasible, InputError};
+
+use crate::args::Cli;
 
 /// Longer lines are not printed.
 const SHOWN_LINE_BYTES_MAX: usize = 400;
@@ -58,8 +61,13 @@ impl CliError {
     pub(crate) fn print(&self) {
         let text = match self {
             CliError::Rejected(message) | CliError::Bug(message) => format!("error: {message}"),
-            CliError::Input { error, line: Some(line) } => snippet(error, line),
-            CliError::Input { error, line: None } => format!("error: {error}"),
+            CliError::Input { error, line } => {
+                let error = error.as_ref().clone().with_options(option);
+                match line {
+                    Some(line) => snippet(&error, line),
+                    None => format!("error: {error}"),
+                }
+            }
         };
         // If standard error cannot be written, the exit code must suffice.
         let _ = writeln!(anstream::stderr(), "{text}");
@@ -76,6 +84,13 @@ impl From<CompileError> for CliError {
     fn from(error: CompileError) -> Self {
         Self::of_compile(error, &[])
     }
+}
+
+/// The spelling of an option that an error names, if the command has it.
+fn option(name: &str) -> Option<String> {
+    let command = Cli::command();
+    let mut arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    arguments.any(|argument| argument.get_long() == Some(name)).then(|| format!("--{name}"))
 }
 
 /// The same error with the options of the command in its fixes.

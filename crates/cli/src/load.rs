@@ -180,15 +180,43 @@ impl From<ElementsArg> for PartitionUnit {
 
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<LoadedInput, CliError> {
-    input_with(args, false, bar)
+    input_for(args, &PartitionGoal::default(), false, bar)
 }
 
-/// [`input`] that also keeps the mesh, for outputs that need it.
-pub(crate) fn input_with(
+/// What determines the search for a partition, beside the options of the input.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PartitionGoal {
+    /// What the compilation minimises.
+    pub(crate) objective: Objective,
+    /// The number of plans that are tried, which bounds that of partitions too.
+    pub(crate) max_plans: Option<u32>,
+    /// The time limit of all searches in seconds.
+    pub(crate) time_limit: Option<f64>,
+}
+
+impl PartitionGoal {
+    /// The goal of a compilation with the given options.
+    pub(crate) fn of(args: &CompilerArgs) -> Self {
+        Self {
+            objective: args.objective.map_or(Objective::default(), objective),
+            max_plans: args.max_plans,
+            time_limit: args.time_limit,
+        }
+    }
+}
+
+/// The share of the time limit that the search for a partition may take.
+const PARTITION_SHARE: f64 = 0.5;
+
+/// Reads the input that the arguments name, and searches for a partition with the given goal;
+/// `keep_reading` is for outputs that need the mesh.
+pub(crate) fn input_for(
     args: &InputArgs,
+    goal: &PartitionGoal,
     keep_reading: bool,
     bar: &mut ProgressDisplay,
 ) -> Result<LoadedInput, CliError> {
+    let start = Instant::now();
     let whole = whole_machine(&args.options.machine, None)?;
     let machine = with_dead(whole.clone(), &args.options.machine.dead);
     if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
@@ -231,7 +259,16 @@ pub(crate) fn input_with(
         .memory(memory::limit())
         .ignore_periodic(args.options.ignore_periodic)
         .repartition(args.options.repartition)
-        .keep_reading(keep_reading);
+        .keep_reading(keep_reading)
+        .imbalance(args.options.imbalance)
+        .max_partitions(args.options.max_partitions.or(goal.max_plans))
+        .objective(goal.objective);
+    let is_late = |limit: f64| start.elapsed().as_secs_f64() >= PARTITION_SHARE * limit;
+    let stop = goal.time_limit.map(|limit| move || is_late(limit));
+    let options = match &stop {
+        Some(stop) => options.stop_when(stop),
+        None => options,
+    };
     let format = args.options.format.as_deref();
     let read = &files::read;
     let opened = conset_files::open(Path::new(&args.input), format, &options.read_options(), read)
@@ -269,6 +306,13 @@ fn perhaps_pattern(args: &InputArgs, error: InputError) -> InputError {
     match patterns::LIST.iter().any(|pattern| pattern.name == name) && error.help.is_some() {
         true => error.help(format!("for the pattern, write {}{}", input::PATTERN, args.input)),
         false => error,
+    }
+}
+
+fn objective(arg: ObjectiveArg) -> Objective {
+    match arg {
+        ObjectiveArg::Time => Objective::Time,
+        ObjectiveArg::Phases => Objective::Phases,
     }
 }
 
@@ -370,10 +414,7 @@ fn configured<'a>(
         });
     }
     if let Some(objective) = args.objective {
-        compiler = compiler.objective(match objective {
-            ObjectiveArg::Time => Objective::Time,
-            ObjectiveArg::Phases => Objective::Phases,
-        });
+        compiler = compiler.objective(self::objective(objective));
     }
     if let Some(end) = end {
         compiler = compiler.stop_when(move || Instant::now() >= end);
@@ -480,6 +521,8 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
         ("--format", args.options.format.is_some()),
         ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
         ("--repartition", args.options.repartition),
+        ("--imbalance", args.options.imbalance.is_some()),
+        ("--max-partitions", args.options.max_partitions.is_some()),
         ("--ignore-periodic", args.options.ignore_periodic),
         ("--halo", args.options.halo.is_some()),
         ("--layers", args.options.layers.is_some()),

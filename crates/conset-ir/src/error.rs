@@ -42,8 +42,10 @@ pub enum At {
 
 /// An error in an input: its position, what was expected, and how to correct it.
 ///
-/// A record with public fields: interfaces replace the file's name or the help by their own. It is
-/// `#[non_exhaustive]`; [`InputError::new`] makes one.
+/// Options appear as `<option>` in all texts, because their spelling differs between the command, the
+/// library and C: each interface replaces them ([`InputError::with_options`]). The fields are
+/// public, so that interfaces can also replace the file's name. The struct is `#[non_exhaustive]`;
+/// [`InputError::new`] makes one.
 ///
 /// ```
 /// use conset_ir::{At, InputError};
@@ -55,7 +57,7 @@ pub enum At {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputError {
-    /// The name of the file as the user wrote it; `<argument>` for an argument.
+    /// The name of the file as the user wrote it; `<option>` for the option of that name.
     pub file: String,
     /// The position in the file.
     pub at: At,
@@ -77,6 +79,49 @@ impl InputError {
         self.help = Some(help.into());
         self
     }
+
+    /// The same error with the name of each option, such as `<parts>`, replaced by `spelling` of it,
+    /// such as `--parts`; names for which it returns `None` stay.
+    ///
+    /// ```
+    /// use conset_ir::{At, InputError};
+    ///
+    /// let error = InputError::new("<parts>", At::Whole, "0").help("leave out <parts>");
+    /// let error = error.with_options(|name| Some(format!("--{name}")));
+    /// assert_eq!(error.to_string(), "--parts: 0\n  help: leave out --parts");
+    /// ```
+    #[must_use]
+    pub fn with_options(self, spelling: impl Fn(&str) -> Option<String>) -> Self {
+        let replaced = |text: String| spell_options(text, &spelling);
+        Self {
+            file: replaced(self.file),
+            message: replaced(self.message),
+            help: self.help.map(replaced),
+            ..self
+        }
+    }
+}
+
+/// Replaces each `<name>` of lower-case letters and hyphens by its spelling.
+fn spell_options(text: String, spelling: impl Fn(&str) -> Option<String>) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find('<') {
+        let (before, from) = rest.split_at(start);
+        spelled.push_str(before);
+        let name = from[1..].split_once('>').map(|(name, _)| name).filter(|name| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
+        });
+        let Some((name, option)) = name.and_then(|name| Some((name, spelling(name)?))) else {
+            spelled.push('<');
+            rest = &from[1..];
+            continue;
+        };
+        spelled.push_str(&option);
+        rest = &from[name.len() + 2..];
+    }
+    spelled.push_str(rest);
+    spelled
 }
 
 impl fmt::Display for InputError {

@@ -279,7 +279,7 @@ fn compile_once(
     observer: &mut Observer<'_>,
 ) -> Result<Compiled, CompileError> {
     let CompileContext { machine, options, .. } = context;
-    observer(Progress::Stage("finding bounds"));
+    observer(Progress::Stage("computing bounds"));
     let bounds = bounds::of_program(machine, program, options.unlimited)?;
     let previous = context
         .previous

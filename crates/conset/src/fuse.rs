@@ -36,7 +36,7 @@ pub struct Fusion {
 
 /// An error about the groups.
 pub(crate) fn error(message: String) -> InputError {
-    InputError::new("--fuse", At::Whole, message)
+    InputError::new("<fuse>", At::Whole, message)
 }
 
 /// The rows of the sets of each group, ascending.

@@ -21,7 +21,9 @@ use conset_partition_route::placement::{self, Method};
 use serde::Serialize;
 
 use crate::bounds::endpoint_error;
-use crate::{CompileError, Observer, Progress};
+pub use crate::partition_search::PartitionReport;
+use crate::partition_search::{Found, PartitionSearch};
+use crate::{CompileError, Objective, Observer, Progress};
 
 /// The kind of an input, by its name, its first bytes or a given format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,32 @@ pub struct LoadOptions<'a> {
     pub words_per_node: Option<NodeWords<'a>>,
     /// Whether [`LoadedProgram::reading`] is kept.
     pub keep_reading: bool,
+    /// By how many thousandths the weight of a part may exceed the average; 30 if not given.
+    pub imbalance: Option<u32>,
+    /// The greatest number of partitions that are looked at; 1 is the partitioner's own with the
+    /// seed, unchanged. If not given, the size of the input determines the number.
+    pub max_partitions: Option<u32>,
+    /// What partitions are compared by.
+    pub objective: Objective,
+    /// When the search for a partition ends, if it is not determined by a number.
+    pub stop: Option<StopWhen<'a>>,
+}
+
+/// A function that ends a search when it returns true.
+#[derive(Clone, Copy)]
+pub struct StopWhen<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl StopWhen<'_> {
+    /// Whether the search ends now.
+    pub(crate) fn is_over(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for StopWhen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StopWhen")
+    }
 }
 
 /// The words of each exchanged node, element or row.
@@ -170,6 +198,32 @@ impl<'a> LoadOptions<'a> {
         Self { keep_reading: keep, ..self }
     }
 
+    /// Sets by how many thousandths the weight of a part may exceed the average.
+    #[must_use]
+    pub fn imbalance(self, thousandths: impl Into<Option<u32>>) -> Self {
+        Self { imbalance: thousandths.into(), ..self }
+    }
+
+    /// Sets the greatest number of partitions that are looked at; 1 is the partitioner's own with
+    /// the seed, unchanged.
+    #[must_use]
+    pub fn max_partitions(self, partitions: impl Into<Option<u32>>) -> Self {
+        Self { max_partitions: partitions.into(), ..self }
+    }
+
+    /// Sets what partitions are compared by.
+    #[must_use]
+    pub fn objective(self, objective: Objective) -> Self {
+        Self { objective, ..self }
+    }
+
+    /// Looks at partitions until the function returns true or no better ones are found. The result
+    /// depends on the moment.
+    #[must_use]
+    pub fn stop_when(self, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { stop: Some(StopWhen(stop)), ..self }
+    }
+
     /// The options of the readers of meshes.
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions::default()
@@ -232,6 +286,15 @@ pub struct PlacedHalo {
     pub halo: Halo,
     /// The cell of each part.
     pub place: Vec<CellId>,
+    /// How the partition was found; `None` if the input is a list of connections.
+    pub partition: Option<PartitionReport>,
+}
+
+impl PlacedHalo {
+    /// Whether the partition is the best of several that were looked at.
+    pub fn is_searched(&self) -> bool {
+        self.partition.as_ref().is_some_and(|report| report.looked_at > 1)
+    }
 }
 
 /// The contents of an input.
@@ -306,7 +369,7 @@ pub fn kind(name: &str, bytes: &[u8], format: Option<&str>) -> Result<InputKind,
             At::Whole,
             "the format cannot be inferred from the file name",
         )
-        .help(format!("use --format; formats: {}", known_formats()))),
+        .help(format!("give <format>; formats: {}", known_formats()))),
     }
 }
 
@@ -383,14 +446,15 @@ fn parse_document(
     options: &LoadOptions<'_>,
 ) -> Result<Document, InputError> {
     let given = [
-        ("--parts", options.parts.is_some()),
-        ("--partition", options.partition.is_some()),
-        ("--elements", options.elements != PartitionUnit::AsRead),
-        ("--ignore-periodic", options.ignore_periodic),
-        ("--repartition", options.repartition),
-        ("--halo", options.halo.is_some()),
-        ("--layers", options.layers.is_some()),
-        ("--words-per-node", options.words_per_node.is_some()),
+        ("<parts>", options.parts.is_some()),
+        ("<partition>", options.partition.is_some()),
+        ("<elements>", options.elements != PartitionUnit::AsRead),
+        ("<ignore-periodic>", options.ignore_periodic),
+        ("<repartition>", options.repartition),
+        ("<imbalance>", options.imbalance.is_some()),
+        ("<halo>", options.halo.is_some()),
+        ("<layers>", options.layers.is_some()),
+        ("<words-per-node>", options.words_per_node.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(InputError::new(
@@ -421,20 +485,28 @@ pub(crate) fn from_source(
             return Err(InputError::new(
                 name,
                 At::Whole,
-                "--elements triangles recovers triangles from a nodal graph; this is not a graph",
+                "<elements> triangles recovers triangles from a nodal graph; this is not a graph",
             )
             .into());
         }
     }
     let source = &reading.source;
     observer(Progress::Stage("partitioning"));
-    let partition = partition_of(name, source, machine, options)?;
-    observer(Progress::Stage("finding the halo"));
-    let halo = halo_of(name, &reading, &partition, options)?;
-    observer(Progress::Stage("placing parts"));
-    let parts = halo.summary.parts;
-    let place = placement::place(machine, &halo.set, parts, options.placement, options.seed)?;
-    let set = halo.set.clone().placed(&place).map_err(|e| placement_bug(&e))?;
+    let exchange = |partition: &Partition| halo_of(name, &reading, partition, options);
+    let search = PartitionSearch { name, source, machine, options, exchange: &exchange };
+    let Found { halo, place, set, report } = match given_partition(name, source, options)? {
+        Some(partition) => {
+            observer(Progress::Stage("computing the halo"));
+            search.given(&partition, observer)?
+        }
+        None => {
+            // A mesh with fewer elements than the machine has cells leaves cells without work. More
+            // parts than items are an error only if requested.
+            let items = partition::item_count(source).max(1);
+            let parts = options.parts.unwrap_or_else(|| machine.endpoints().count().min(items));
+            search.best(parts, observer)?
+        }
+    };
     let placement = PlacementReport { method: options.placement.name(), cells: place.clone() };
     let nodes = set.nodes().map_or_else(Vec::new, |lists| {
         set.iter().flat_map(|(id, _)| lists.of(id)).copied().collect()
@@ -445,11 +517,10 @@ pub(crate) fn from_source(
             _ => reading.node_number(node),
         })
         .map_err(|e| placement_bug(&e))?;
-    let halo = Some(PlacedHalo { halo, place });
     Ok(LoadedProgram {
         program: set.into(),
         machine: None,
-        halo,
+        halo: Some(PlacedHalo { halo, place, partition: report }),
         placement: Some(placement),
         inventory: reading.inventory.take(),
         part_map: Some(part_map),
@@ -491,14 +562,14 @@ fn halo_of(
         .words(words)
         .types(types);
     halo::halo_with(source, partition, "halo", &halo_options).map_err(|error| {
-        if error.place.starts_with("--") {
+        if error.place.starts_with('<') {
             return InputError::new(error.place, At::Whole, error.message);
         }
         error.in_file(name)
     })
 }
 
-fn placement_bug(error: &ShapeError) -> CompileError {
+pub(crate) fn placement_bug(error: &ShapeError) -> CompileError {
     CompileError::Bug { stage: "placement", message: error.to_string() }
 }
 
@@ -544,41 +615,41 @@ pub fn place(
     Ok(())
 }
 
-/// The partition in the given file, else the one in the input (unless it is to be replaced), else one
-/// by METIS.
-fn partition_of(
+/// The partition in the given file, else the one in the input, unless it is to be replaced.
+fn given_partition(
     name: &str,
     source: &Source,
-    machine: &Machine,
     options: &LoadOptions<'_>,
-) -> Result<Partition, InputError> {
+) -> Result<Option<Partition>, InputError> {
     if let Some((file, bytes)) = options.partition {
-        return partition::read_file(file, bytes, partition::item_count(source), options.parts);
+        let items = partition::item_count(source);
+        return partition::read_file(file, bytes, items, options.parts).map(Some);
     }
     let stated = match options.repartition {
         true => None,
         false => partition::stated(source),
     };
-    if let Some(stated) = stated {
-        return match options.parts {
-            Some(parts) if parts != stated.part_count() => {
-                let count = stated.part_count();
-                let message = format!("the file is decomposed into {count} parts already");
-                let at = At::Path(parts.to_string());
-                Err(InputError::new("--parts", at, message).help(match source {
-                    Source::Connections(_) => {
-                        "leave out --parts; a list of connections cannot be partitioned again"
-                    }
-                    _ => "leave out --parts, or add --repartition to replace this decomposition",
-                }))
+    let Some(stated) = stated else { return Ok(None) };
+    if let Some(parts) = options.parts.filter(|&parts| parts != stated.part_count()) {
+        let count = stated.part_count();
+        let message = format!("the file is decomposed into {count} parts already");
+        let at = At::Path(parts.to_string());
+        return Err(InputError::new("<parts>", at, message).help(match source {
+            Source::Connections(_) => {
+                "leave out <parts>; a list of connections cannot be partitioned again"
             }
-            _ => Ok(stated),
-        };
+            _ => "leave out <parts>, or add <repartition> to replace this decomposition",
+        }));
     }
-    // A mesh with fewer elements than the machine has cells leaves cells without work. More parts
-    // than items are an error only if requested.
-    let items = partition::item_count(source).max(1);
-    let parts = options.parts.unwrap_or_else(|| machine.endpoints().count().min(items));
-    let partitioning = partition::PartitionOptions::new(parts).seed(options.seed);
-    partition::partition(source, &partitioning, name)
+    let searched =
+        [("<imbalance>", options.imbalance.is_some())].into_iter().find(|(_, given)| *given);
+    if let Some((option, _)) = searched {
+        let count = stated.part_count();
+        let message = format!("`{name}` is decomposed into {count} parts already");
+        return Err(InputError::new(option, At::Whole, message).help(match source {
+            Source::Connections(_) => format!("leave out {option}"),
+            _ => format!("leave out {option}, or add <repartition> to replace this decomposition"),
+        }));
+    }
+    Ok(Some(stated))
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::bound_ratio;
 use crate::compiled::{Compiled, CompiledSet};
 use crate::incremental::ReuseOutcome;
-use crate::input::PlacedHalo;
+use crate::input::{PartitionReport, PlacedHalo};
 use crate::search::SearchStats;
 
 /// The summary of a compiled set.
@@ -182,6 +182,11 @@ pub struct PartsSummary {
     pub words_per_part: [u64; 2],
     /// Greatest number of parts that one part sends to.
     pub max_degree: usize,
+    /// Words that all parts send together.
+    pub words: u64,
+    /// How the partition was found, if the input is not a list of connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PartitionReport>,
 }
 
 impl PartsSummary {
@@ -192,6 +197,8 @@ impl PartsSummary {
             items_per_part: [summary.items.min, summary.items.max],
             words_per_part: [summary.words_sent.min, summary.words_sent.max],
             max_degree: summary.degree,
+            words: summary.words,
+            partition: placed.partition.clone(),
         }
     }
 }

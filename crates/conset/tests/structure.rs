@@ -152,6 +152,34 @@ fn stages_open_no_files_print_nothing_and_read_no_clock() {
 
 /// The compiler refuses `unsafe` code in every crate but the runtime and the C interface, and in
 /// the command outside of its allocator.
+/// A hyphenated option in a line of code (not in a comment): `"--parts"`, `use --seed`.
+fn names_an_option(line: &str) -> bool {
+    let code = line.trim_start();
+    let is_option = |tail: &str| tail.starts_with(|c: char| c.is_ascii_lowercase());
+    !code.starts_with("//") && code.split("--").skip(1).any(is_option)
+}
+
+#[test]
+fn only_the_command_knows_its_options() {
+    assert!(names_an_option("    .help(\"leave out --parts\")"));
+    assert!(!names_an_option("    // --parts") && !names_an_option("a -- b"));
+    let mut found = Vec::new();
+    for folder in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = folder.unwrap().path();
+        // C names the options of its own install script; test programs call the command.
+        if folder.ends_with("cli") || folder.ends_with("c") || folder.ends_with("testing") {
+            continue;
+        }
+        for (path, text) in sources(&folder.join("src")) {
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let is_tests = path.ends_with("tests.rs");
+            let lines = code.lines().filter(|line| !is_tests && names_an_option(line));
+            found.extend(lines.map(|line| format!("{}: {}", path.display(), line.trim())));
+        }
+    }
+    assert!(found.is_empty(), "write `<parts>`, not `--parts`:\n{}", found.join("\n"));
+}
+
 #[test]
 fn unsafe_code_is_forbidden_outside_of_the_runtime_and_the_c_interface() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {

@@ -5,7 +5,8 @@
 //! (one number per line, as METIS writes), or from METIS: multilevel k-way partitioning of the graph
 //! of items (module `dual`), with the option that reduces the maximum number of neighbours, because
 //! that determines the number of phases (METIS manual, `METIS_OPTION_MINCONN`). The input and the
-//! seed determine the result.
+//! seed determine the result. [`Partitioner`] makes several partitions of one input, and
+//! [`repair`] changes a partition for the exchange that it causes.
 //!
 //! METIS is a C library with restrictions, which this module works around:
 //!
@@ -22,14 +23,46 @@
 //! * METIS may leave parts empty; these get items of the largest parts. A partition made here has no
 //!   empty part.
 
+pub mod repair;
+
 use std::sync::{Mutex, PoisonError};
 
-use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{At, InputError, Result, ShapeError, limits};
 
 use crate::dual::{ItemGraph, item_graph};
-use crate::model::{Matrix, Source};
+use crate::model::{Matrix, Mesh, Source};
 use crate::read::{Cursor, MAX_INT};
+
+/// How METIS divides, and what it minimises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartitionMethod {
+    /// Multilevel k-way partitioning for a small edge cut and few neighbours.
+    #[default]
+    KwayCut,
+    /// Multilevel k-way partitioning for a small total communication volume and few neighbours.
+    KwayVolume,
+    /// Multilevel recursive bisection for a small edge cut.
+    Bisection,
+}
+
+impl PartitionMethod {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::KwayCut => "k-way cut",
+            PartitionMethod::KwayVolume => "k-way volume",
+            PartitionMethod::Bisection => "bisection",
+        }
+    }
+}
+
+/// The imbalance that METIS allows by default, in thousandths.
+pub const DEFAULT_IMBALANCE: u32 = 30;
+
+/// The greatest imbalance that can be allowed, in thousandths: ten times the average.
+pub const MAX_IMBALANCE: u32 = 9000;
 
 /// Options of [`partition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +72,36 @@ pub struct PartitionOptions {
     pub parts: usize,
     /// Seed of METIS's random numbers.
     pub seed: u64,
+    /// How METIS divides, and what it minimises.
+    pub method: PartitionMethod,
+    /// By how many thousandths the weight of a part may exceed the average. METIS may miss this for
+    /// small parts.
+    pub imbalance: u32,
 }
 
 impl PartitionOptions {
     /// A partition into `parts` parts, with seed 1.
     pub fn new(parts: usize) -> Self {
-        Self { parts, seed: 1 }
+        let method = PartitionMethod::default();
+        Self { parts, seed: 1, method, imbalance: DEFAULT_IMBALANCE }
     }
 
     /// Sets [`PartitionOptions::seed`].
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Sets [`PartitionOptions::method`].
+    #[must_use]
+    pub fn method(self, method: PartitionMethod) -> Self {
+        Self { method, ..self }
+    }
+
+    /// Sets [`PartitionOptions::imbalance`].
+    #[must_use]
+    pub fn imbalance(self, thousandths: u32) -> Self {
+        Self { imbalance: thousandths, ..self }
     }
 }
 
@@ -185,42 +236,199 @@ pub fn read_file(
 /// No parts, more parts than items, a matrix that is not square, or an input whose parts are given
 /// (a list of connections).
 pub fn partition(source: &Source, options: &PartitionOptions, file: &str) -> Result<Partition> {
-    let fail = |message: String| InputError::new(file, At::Whole, message);
-    if let Source::Connections(list) = source {
-        return Err(fail(format!("the input already has {} parts", list.part_count()))
-            .help("remove --parts and --partition"));
+    Partitioner::new(source, options.parts, file)?.partition(options)
+}
+
+/// Makes partitions of one input into one number of parts; the graph of items is computed once.
+///
+/// ```
+/// use conset_mesh::partition::{PartitionOptions, Partitioner};
+/// use conset_mesh::{Graph, Source};
+///
+/// let path = Graph::new(vec![0, 1, 3, 5, 6], vec![1, 0, 2, 1, 3, 2], false)?;
+/// let source = Source::Graph(path);
+/// let partitioner = Partitioner::new(&source, 2, "path.graph")?;
+/// let partition = partitioner.partition(&PartitionOptions::new(2).seed(7))?;
+/// assert_eq!(partitioner.cut(&partition), 1);
+/// assert_eq!(partitioner.imbalance(&partition), 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Partitioner {
+    graph: ItemGraph,
+    parts: usize,
+    file: String,
+}
+
+impl Partitioner {
+    /// A partitioner of `source`; `file` is its name for errors.
+    ///
+    /// # Errors
+    /// As [`partition`].
+    pub fn new(source: &Source, parts: usize, file: &str) -> Result<Self> {
+        let fail = |message: String| InputError::new(file, At::Whole, message);
+        if let Source::Connections(list) = source {
+            return Err(fail(format!("the input already has {} parts", list.part_count()))
+                .help("leave out <parts> and <partition>"));
+        }
+        if let Source::Matrix(matrix) = source {
+            check_square(matrix, file)?;
+        }
+        let items = item_count(source);
+        if parts == 0 || parts > limits::PARTS {
+            return Err(fail(format!("{parts} parts; expected 1 to {}", limits::PARTS)));
+        }
+        if parts > items {
+            return Err(fail(format!("{parts} parts for {items} items")).help(format!(
+                "use at most {items} parts (<parts> {items}) or a smaller machine"
+            )));
+        }
+        Ok(Self { graph: item_graph(source), parts, file: file.to_owned() })
     }
-    if let Source::Matrix(matrix) = source {
-        check_square(matrix, file)?;
+
+    /// The number of parts.
+    pub fn parts(&self) -> usize {
+        self.parts
     }
-    let items = item_count(source);
-    if options.parts == 0 || options.parts > limits::PARTS {
-        return Err(fail(format!("{} parts; expected 1 to {}", options.parts, limits::PARTS)));
+
+    /// The number of items and of their connections: a measure of the work of a partition.
+    pub fn size(&self) -> usize {
+        self.graph.len() + self.graph.neighbours.len()
     }
-    if options.parts > items {
-        return Err(fail(format!("{} parts for {items} items", options.parts))
-            .help(format!("use at most {items} parts (--parts {items}) or a smaller machine")));
+
+    /// Whether every method and seed gives the same partition.
+    pub fn is_fixed(&self) -> bool {
+        // Measured: with this many items per part METIS neither prints messages nor leaves most
+        // parts empty.
+        let enough = if self.parts > MAX_KWAY_PARTS { 16 } else { 2 };
+        self.parts == 1 || self.graph.len() < enough * self.parts
     }
-    if options.parts == 1 {
-        return Ok(Partition { part_count: 1, part_of: vec![0; items] });
+
+    /// Whether k-way partitioning takes seconds at most.
+    pub fn has_kway(&self) -> bool {
+        self.parts <= MAX_KWAY_PARTS
     }
-    let graph = item_graph(source);
-    // Measured: with this many items per part METIS neither prints messages nor leaves most parts
-    // empty.
-    let enough = if options.parts > MAX_KWAY_PARTS { 16 } else { 2 };
-    let mut part_of = if items < enough * options.parts {
-        divide_evenly(&graph, options.parts)
-    } else {
-        call_metis(&graph, options).map_err(|error| {
-            let failure = fail(format!("METIS failed: {error}"));
-            match error.contains("memory") {
-                true => failure.help("increase the limit with --memory"),
-                false => failure,
+
+    /// A partition with the given seed, method and imbalance; [`PartitionOptions::parts`] is that of
+    /// the partitioner. No part is empty.
+    ///
+    /// # Errors
+    /// METIS has not enough memory.
+    pub fn partition(&self, options: &PartitionOptions) -> Result<Partition> {
+        let parts = self.parts;
+        if parts == 1 {
+            return Ok(Partition { part_count: 1, part_of: vec![0; self.graph.len()] });
+        }
+        let mut part_of = if self.is_fixed() {
+            divide_evenly(&self.graph, parts)
+        } else {
+            let options = PartitionOptions { parts, ..*options };
+            call_metis(&self.graph, &options).map_err(|error| {
+                let message = format!("METIS failed: {error}");
+                let failure = InputError::new(&self.file, At::Whole, message);
+                match error.contains("memory") {
+                    true => failure.help("increase the memory limit (<memory>)"),
+                    false => failure,
+                }
+            })?
+        };
+        fill_empty_parts(&self.graph, parts, &mut part_of);
+        Ok(Partition { part_count: parts, part_of })
+    }
+
+    /// The weight of the edges between items of different parts; without edge weights their number.
+    pub fn cut(&self, partition: &Partition) -> u64 {
+        let graph = &self.graph;
+        let part_of = partition.part_of();
+        let mut cut = 0;
+        for item in 0..graph.len() {
+            for entry in index(graph.first[item])..index(graph.first[item + 1]) {
+                if part_of[index(graph.neighbours[entry])] != part_of[item] {
+                    cut +=
+                        graph.edge_weights.as_ref().map_or(1, |weights| u64::from(weights[entry]));
+                }
             }
-        })?
+        }
+        // Every edge is in the rows of both ends.
+        cut / 2
+    }
+
+    /// By how much the weight of the heaviest part exceeds the average, as a fraction; with several
+    /// weights per item, the greatest of them.
+    pub fn imbalance(&self, partition: &Partition) -> f64 {
+        Weights::new(&self.graph).imbalance(partition)
+    }
+}
+
+/// By how much the weight of the heaviest part of a partition of `source` exceeds the average, as a
+/// fraction; with several weights per item, the greatest of them.
+pub fn imbalance(source: &Source, partition: &Partition) -> f64 {
+    let mesh =
+        |mesh: &Mesh| mesh.element_weights().map(|w| (w.to_vec(), mesh.weights_per_element()));
+    let weights = match source {
+        Source::Mesh(input) => mesh(input),
+        Source::Decomposition(decomposition) => mesh(decomposition.mesh()),
+        Source::Graph(graph) => {
+            graph.vertex_weights().map(|w| (w.to_vec(), graph.weights_per_vertex()))
+        }
+        Source::Matrix(_) | Source::Connections(_) => None,
     };
-    fill_empty_parts(&graph, options.parts, &mut part_of);
-    Ok(Partition { part_count: options.parts, part_of })
+    Weights::of(weights.as_ref()).imbalance(partition)
+}
+
+/// The weights of items that are balanced, one row for each item.
+pub(crate) struct Weights<'a> {
+    /// The weights of all items in order; `None` if each item weighs 1.
+    weights: Option<&'a [u32]>,
+    /// The number of weights per item.
+    per_item: usize,
+}
+
+impl<'a> Weights<'a> {
+    fn new(graph: &'a ItemGraph) -> Self {
+        Self::of(graph.weights.as_ref())
+    }
+
+    fn of(weights: Option<&'a (Vec<u32>, usize)>) -> Self {
+        match weights {
+            Some((weights, per_item)) => Self { weights: Some(weights), per_item: *per_item },
+            None => Self { weights: None, per_item: 1 },
+        }
+    }
+
+    /// A weight of an item.
+    pub(crate) fn weight(&self, item: u32, constraint: usize) -> u64 {
+        self.weights.map_or(1, |all| u64::from(all[index(item) * self.per_item + constraint]))
+    }
+
+    /// The number of weights per item.
+    pub(crate) fn per_item(&self) -> usize {
+        self.per_item
+    }
+
+    /// The weights of each part, all constraints of a part in a row.
+    pub(crate) fn of_parts(&self, partition: &Partition) -> Vec<u64> {
+        let mut sums = vec![0; partition.part_count() * self.per_item];
+        for (item, &part) in (0..).zip(partition.part_of()) {
+            for constraint in 0..self.per_item {
+                sums[index(part) * self.per_item + constraint] += self.weight(item, constraint);
+            }
+        }
+        sums
+    }
+
+    fn imbalance(&self, partition: &Partition) -> f64 {
+        let sums = self.of_parts(partition);
+        let of_constraint = |constraint: usize| {
+            let column = sums.iter().skip(constraint).step_by(self.per_item);
+            let greatest = column.clone().max().map_or(0, |&sum| sum);
+            let total: u64 = column.sum();
+            match total {
+                0 => 0.0,
+                _ => to_f64(greatest) * to_f64(partition.part_count()) / to_f64(total) - 1.0,
+            }
+        };
+        (0..self.per_item).map(of_constraint).fold(0.0, f64::max)
+    }
 }
 
 /// Checks that a matrix is square, because its columns are distributed as its rows are.
@@ -267,8 +475,13 @@ fn call_metis(graph: &ItemGraph, options: &PartitionOptions) -> Result<Vec<u32>,
         &neighbours,
     )
     .map_err(|error| error.to_string())?
-    .set_option(metis::option::Seed(metis_int(options.seed & MAX_INT)))
-    .set_option(metis::option::MinConn(true));
+    .set_option(metis::option::Seed(metis_int(options.seed & MAX_INT)));
+    // Without a request recursive bisection of very many parts keeps METIS's own limit, which is
+    // narrower.
+    if options.parts <= MAX_KWAY_PARTS || options.imbalance != DEFAULT_IMBALANCE {
+        let thousandths = options.imbalance.clamp(1, MAX_IMBALANCE);
+        call = call.set_option(metis::option::UFactor(metis_int(thousandths)));
+    }
     if let Some(weights) = &weights {
         call = call.set_vwgt(weights);
     }
@@ -276,10 +489,15 @@ fn call_metis(graph: &ItemGraph, options: &PartitionOptions) -> Result<Vec<u32>,
         call = call.set_adjwgt(weights);
     }
     let mut part_of = vec![0i32; graph.len()];
-    let done = if options.parts > MAX_KWAY_PARTS {
-        call.part_recursive(&mut part_of)
-    } else {
+    let kway = options.parts <= MAX_KWAY_PARTS && options.method != PartitionMethod::Bisection;
+    let done = if kway {
+        call = call.set_option(metis::option::MinConn(true));
+        if options.method == PartitionMethod::KwayVolume {
+            call = call.set_option(metis::option::ObjType::Vol);
+        }
         call.part_kway(&mut part_of)
+    } else {
+        call.part_recursive(&mut part_of)
     };
     done.map_err(|error| error.to_string())?;
     Ok(part_of.into_iter().map(to_u32).collect())
@@ -378,7 +596,7 @@ fn fill_empty_parts(graph: &ItemGraph, parts: usize, part_of: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ConnectionList, Graph, Mesh};
+    use crate::model::{ConnectionList, Graph};
 
     /// Vertices `0..n` in a row.
     fn path(n: u32) -> Graph {
@@ -395,7 +613,7 @@ mod tests {
     }
 
     fn parts_of(source: &Source, parts: usize, seed: u64) -> Partition {
-        partition(source, &PartitionOptions { parts, seed }, "f").unwrap()
+        partition(source, &PartitionOptions::new(parts).seed(seed), "f").unwrap()
     }
 
     #[test]
@@ -412,9 +630,9 @@ mod tests {
                     assert!(partition.sizes().iter().all(|&s| s > 0), "{n} into {parts}");
                     assert_eq!(partition.sizes().iter().sum::<usize>(), n);
                 }
-                let error = partition(&source, &PartitionOptions { parts: n + 1, seed: 0 }, "f");
+                let error = partition(&source, &PartitionOptions::new(n + 1), "f");
                 assert!(error.unwrap_err().help.unwrap().contains(&format!("at most {n}")));
-                assert!(partition(&source, &PartitionOptions { parts: 0, seed: 0 }, "f").is_err());
+                assert!(partition(&source, &PartitionOptions::new(0), "f").is_err());
             }
         }
     }
@@ -466,7 +684,7 @@ mod tests {
     fn parts_of_connections_are_given() {
         let source = Source::Connections(ConnectionList::new(3, vec![(0, 1, 5)]).unwrap());
         assert_eq!(stated(&source).unwrap().part_count(), 3);
-        assert!(partition(&source, &PartitionOptions { parts: 3, seed: 0 }, "f").is_err());
+        assert!(partition(&source, &PartitionOptions::new(3), "f").is_err());
     }
 
     #[test]

@@ -342,27 +342,27 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(error.place, place, "{error}");
     };
     let mesh = || Source::Mesh(mesh.clone());
-    refused(mesh(), &parts, options().layers(2), "--layers");
-    refused(mesh(), &parts, options().kind(HaloKind::Faces).layers(0), "--layers");
+    refused(mesh(), &parts, options().layers(2), "<layers>");
+    refused(mesh(), &parts, options().kind(HaloKind::Faces).layers(0), "<layers>");
     for words in [0, (1 << 30) + 1] {
-        refused(mesh(), &parts, options().words(WordsPerNode::Each(words)), "--words-per-node");
+        refused(mesh(), &parts, options().words(WordsPerNode::Each(words)), "<words-per-node>");
     }
-    refused(mesh(), &parts, options().words(WordsPerNode::Of(&[1; 3])), "--words-per-node");
-    refused(mesh(), &parts, options().words(WordsPerNode::Of(&[1 << 31; 4])), "--words-per-node");
+    refused(mesh(), &parts, options().words(WordsPerNode::Of(&[1; 3])), "<words-per-node>");
+    refused(mesh(), &parts, options().words(WordsPerNode::Of(&[1 << 31; 4])), "<words-per-node>");
     // Two shared nodes of 2^30 words each are more than a connection can have.
     refused(mesh(), &parts, options().words(WordsPerNode::Each(1 << 30)), "words");
     for kind in [HaloKind::Nodes, HaloKind::Faces, HaloKind::Edges] {
-        refused(Source::Graph(graph.clone()), &parts, options().kind(kind), "--halo");
+        refused(Source::Graph(graph.clone()), &parts, options().kind(kind), "<halo>");
     }
     refused(
         Source::Graph(sized),
         &parts,
         options().words(WordsPerNode::Each(2)),
-        "--words-per-node",
+        "<words-per-node>",
     );
-    refused(Source::Connections(list.clone()), &none, options().kind(HaloKind::Rows), "--halo");
-    refused(Source::Connections(list), &none, options().layers(2), "--layers");
-    refused(Source::Mesh(unknown), &parts, options().kind(HaloKind::Faces), "--halo");
+    refused(Source::Connections(list.clone()), &none, options().kind(HaloKind::Rows), "<halo>");
+    refused(Source::Connections(list), &none, options().layers(2), "<layers>");
+    refused(Source::Mesh(unknown), &parts, options().kind(HaloKind::Faces), "<halo>");
 }
 
 #[test]

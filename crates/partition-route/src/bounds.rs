@@ -96,8 +96,8 @@ pub struct BoundsReport {
 impl BoundsReport {
     /// The greatest bound of each kind; of equal ones the first.
     pub fn summary(&self) -> Bounds {
-        let phases = greatest(&self.phases);
-        let clocks = greatest(&self.clocks);
+        let phases = tightest(&self.phases);
+        let clocks = tightest(&self.clocks);
         Bounds {
             phases: u32::try_from(phases.value).unwrap_or(u32::MAX),
             phases_by: phases.binding,
@@ -109,13 +109,13 @@ impl BoundsReport {
     /// The witnesses of the bounds of [`BoundsReport::summary`].
     pub fn proof(&self) -> Proof {
         Proof {
-            phases: greatest(&self.phases).witness.clone(),
-            clocks: greatest(&self.clocks).witness.clone(),
+            phases: tightest(&self.phases).witness.clone(),
+            clocks: tightest(&self.clocks).witness.clone(),
         }
     }
 }
 
-fn greatest(bounds: &[Bound]) -> &Bound {
+fn tightest(bounds: &[Bound]) -> &Bound {
     let mut best = &bounds[0];
     for bound in &bounds[1..] {
         if bound.value > best.value {
@@ -179,9 +179,9 @@ fn bounds_with_budget(
         return Err(explain::too_long(set, shortest.channels, most));
     }
     let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, shortest.channels)];
-    phases.extend(flow::phases(machine, set, greatest(&phases).value));
+    phases.extend(flow::phases(machine, set, tightest(&phases).value));
     let switches =
-        u128::from(greatest(&phases).value) * u128::from(machine.parameters().switch_clocks());
+        u128::from(tightest(&phases).value) * u128::from(machine.parameters().switch_clocks());
     let setup = machine.parameters().stream_setup;
     let mut clocks = vec![agent_bound(machine, set, setup)];
     clocks.extend(link_bound(machine, shortest.word_hops));

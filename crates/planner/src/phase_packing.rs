@@ -269,7 +269,7 @@ impl Packer<'_> {
             used.iter().all(free) && phase.keeps_step(ports, round) && round.iter().all(asks)
         };
         let found = self.open.iter().position(fits);
-        let place = found.unwrap_or_else(|| self.begin());
+        let place = found.unwrap_or_else(|| self.add_phase());
         let phase = &mut self.open[place];
         for &cell in used {
             phase.taken[index(cell)] += u16::try_from(need(cell)).unwrap_or(u16::MAX);
@@ -280,7 +280,7 @@ impl Packer<'_> {
         self.first + to_u32(place)
     }
 
-    fn begin(&mut self) -> usize {
+    fn add_phase(&mut self) -> usize {
         if self.open.len() >= self.most {
             self.taken.push(self.open.remove(0));
             self.first += 1;

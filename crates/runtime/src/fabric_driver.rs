@@ -265,7 +265,7 @@ impl<'w> FabricDriver<'w> {
                 CellState::List(to_u32(operations.len()))
             }
             FabricRequest::Start(set) => {
-                self.begin(row, set)?;
+                self.start(row, set)?;
                 CellState::Ready
             }
             FabricRequest::Arrival(number) => CellState::Arrival(number),

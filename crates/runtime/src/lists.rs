@@ -140,8 +140,8 @@ impl Positions {
         &self.positions
     }
 
-    /// Where a list begins among all.
-    pub fn begin(&self, place: usize) -> usize {
+    /// The position of the first entry of a list in [`Self::all`].
+    pub fn start(&self, place: usize) -> usize {
         index(self.first[place])
     }
 }
@@ -305,8 +305,8 @@ pub(crate) fn gather<W: Word>(positions: &[u32], block: usize, vector: &[W], int
         return;
     }
     for (words, &position) in into.chunks_exact_mut(block.max(1)).zip(positions) {
-        let begin = index(position) * block;
-        words.copy_from_slice(&vector[begin..begin + block]);
+        let start = index(position) * block;
+        words.copy_from_slice(&vector[start..start + block]);
     }
 }
 
@@ -319,8 +319,8 @@ pub(crate) fn combine<W: Number>(
     vector: &mut [W],
 ) {
     for (words, &position) in words.chunks_exact(block.max(1)).zip(positions) {
-        let begin = index(position) * block;
-        for (here, &other) in vector[begin..begin + block].iter_mut().zip(words) {
+        let start = index(position) * block;
+        for (here, &other) in vector[start..start + block].iter_mut().zip(words) {
             *here = op.apply(*here, other);
         }
     }

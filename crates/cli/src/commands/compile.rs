@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use conset::fuse::Fusion;
 use conset::incremental::{ReuseOutcome, ReuseReport};
-use conset::input::{Input, PlacementReport};
+use conset::input::{Input, PartitionReport, PlacementReport};
 use conset::report::{SetSummary, Summary};
 use conset::{Compiled, SearchStats, StopReason};
 use conset_ir::convert::{to_f64, to_u64};
@@ -19,7 +19,7 @@ use crate::args::CompileArgs;
 use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
-use crate::load;
+use crate::load::{self, PartitionGoal};
 use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
@@ -56,7 +56,8 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         &[args.output.as_deref()],
     )?;
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
-    let job = load::input_with(&args.input, partition_file.is_some(), &mut bar)?;
+    let goal = PartitionGoal::of(&args.compiler);
+    let job = load::input_for(&args.input, &goal, partition_file.is_some(), &mut bar)?;
     let partition = partition_file
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;
@@ -217,17 +218,40 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
             parts.words_per_part[1],
             text::count(to_u64(parts.max_degree), "neighbour"),
         )?;
+        if let Some(partition) = &parts.partition {
+            write_partition(out, partition)?;
+        }
     }
     if summary.sets.is_empty() {
         return writeln!(out, "no sets");
     }
+    let of = match summary.parts.as_ref().is_some_and(|parts| parts.partition.is_some()) {
+        true => " for this partition",
+        false => "",
+    };
     for set in &summary.sets {
-        write_set(out, set)?;
+        write_set(out, set, of)?;
     }
     Ok(())
 }
 
-fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
+/// The balance of a partition, and how it was found.
+fn write_partition(out: &mut dyn Write, partition: &PartitionReport) -> io::Result<()> {
+    write!(out, "balance  imbalance {} %", partition.imbalance_percent)?;
+    if let Some(cut) = partition.cut {
+        write!(out, ", cut {}", text::number(cut))?;
+    }
+    let Some(seed) = partition.seed else { return writeln!(out, "; given partition") };
+    let looked_at = text::count(to_u64(partition.looked_at), "partition");
+    write!(out, "; {looked_at} looked at: {}, seed {seed}", partition.method)?;
+    match partition.moved {
+        0 => writeln!(out),
+        moved => writeln!(out, ", {} moved", text::count(to_u64(moved), "item")),
+    }
+}
+
+/// `of` says what the bounds are bounds of.
+fn write_set(out: &mut dyn Write, set: &SetSummary, of: &str) -> io::Result<()> {
     writeln!(
         out,
         "set      {}: {}, {}",
@@ -242,7 +266,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         text::number(set.bound_phases.into()),
         set.bound_phases_by,
         match set.fewest_phases {
-            true => " (optimal: phases at the bound)".to_owned(),
+            true => format!(" (optimal{of}: phases at the bound)"),
             false => format!(", {:.2} over bound", set.phases_bound_ratio),
         },
     )?;
@@ -253,7 +277,10 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         text::number(set.bound_clocks),
         set.bound_clocks_by,
         set.bound_ratio,
-        if set.fewest_clocks { " (optimal: clocks at the bound)" } else { "" },
+        match set.fewest_clocks {
+            true => format!(" (optimal{of}: clocks at the bound)"),
+            false => String::new(),
+        },
     )?;
     if let Some(search) = &set.search {
         write_plans(out, search)?;
@@ -278,8 +305,6 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
 fn write_plans(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
     let plans = text::count(u64::from(search.plans), "plan");
     match search.stop_reason {
-        StopReason::Bound if search.plans == 1 => writeln!(out, "tried    {plans}, at the bound"),
-        StopReason::Bound => writeln!(out, "tried    {plans}, the last one at the bound"),
         StopReason::MaxPlans => writeln!(out, "tried    {plans} (--max-plans)"),
         StopReason::WorkLimit => {
             writeln!(

@@ -7,18 +7,11 @@ use conset_mesh::{generate, write_msh};
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, Msh};
-use crate::commands::patterns::parameters;
+use crate::commands::patterns::{ListEntry, print_list};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
 use crate::text::{self, Terminal};
-
-#[derive(Serialize)]
-struct MeshEntry {
-    name: &'static str,
-    parameters: String,
-    what: &'static str,
-}
 
 #[derive(Serialize)]
 struct WrittenMesh {
@@ -36,21 +29,9 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliErr
                 "which mesh should be written? name one: conset generate plate -o plate.msh";
             return Err(load::wrong_kind(&path.display().to_string(), message).into());
         }
-        let rows: Vec<MeshEntry> = generate::LIST
-            .iter()
-            .map(|g| MeshEntry {
-                name: g.name,
-                parameters: parameters(g.parameters),
-                what: g.summary,
-            })
-            .collect();
-        return terminal.print(&rows, |out| {
-            let mut table = text::table(&["mesh", "parameters", "what it is"], 3);
-            for row in &rows {
-                table.add_row([row.name, &row.parameters, row.what]);
-            }
-            text::write_table(out, &table)
-        });
+        let entries = generate::LIST.iter();
+        let entries = entries.map(|g| ListEntry::new(g.name, g.parameters, g.summary));
+        return print_list(terminal, "mesh", &entries.collect::<Vec<_>>(), "");
     };
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     if path.extension().is_some_and(|extension| !extension.eq_ignore_ascii_case("msh")) {

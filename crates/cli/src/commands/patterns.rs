@@ -14,11 +14,38 @@ use crate::files::OutputTarget;
 use crate::load;
 use crate::text::{self, Terminal};
 
+/// A row of the lists of patterns and of meshes.
 #[derive(Serialize)]
-struct PatternEntry {
+pub(crate) struct ListEntry {
     name: &'static str,
+    /// The parameters with their defaults: `k=1, seed=1`.
     parameters: String,
     what: &'static str,
+}
+
+impl ListEntry {
+    pub(crate) fn new(name: &'static str, parameters: &[Parameter], what: &'static str) -> Self {
+        let parameters: Vec<String> =
+            parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        Self { name, parameters: parameters.join(", "), what }
+    }
+}
+
+/// Prints a list of patterns or meshes, and a last line if it is not empty.
+pub(crate) fn print_list(
+    terminal: &Terminal,
+    kind: &str,
+    entries: &[ListEntry],
+    last: &str,
+) -> Result<(), CliError> {
+    terminal.print(&entries, |out| {
+        let mut table = text::table(&[kind, "parameters", "what it is"], 3);
+        for entry in entries {
+            table.add_row([entry.name, &entry.parameters, entry.what]);
+        }
+        text::write_table(out, &table)?;
+        if last.is_empty() { Ok(()) } else { writeln!(out, "\n{last}") }
+    })
 }
 
 #[derive(Serialize)]
@@ -29,13 +56,6 @@ struct WrittenPattern {
     output: String,
 }
 
-/// Parameters with their defaults: `k=1, seed=1`.
-pub(crate) fn parameters(parameters: &[Parameter]) -> String {
-    let words: Vec<String> =
-        parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
-    words.join(", ")
-}
-
 pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliError> {
     let Some(pattern) = &args.pattern else {
         if let Some(path) = &args.output {
@@ -43,22 +63,10 @@ pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliErr
                 "which pattern should be written? name one: conset patterns torus -o torus.cset";
             return Err(load::wrong_kind(&path.display().to_string(), message).into());
         }
-        let rows: Vec<PatternEntry> = patterns::LIST
-            .iter()
-            .map(|p| PatternEntry {
-                name: p.name,
-                parameters: parameters(p.parameters),
-                what: p.summary,
-            })
-            .collect();
-        return terminal.print(&rows, |out| {
-            let mut table = text::table(&["pattern", "parameters", "what it is"], 3);
-            for row in &rows {
-                table.add_row([row.name, &row.parameters, row.what]);
-            }
-            text::write_table(out, &table)?;
-            writeln!(out, "\nAn input is written pattern:NAME, pattern:NAME:PARAMETERS")
-        });
+        let entries = patterns::LIST.iter();
+        let entries = entries.map(|p| ListEntry::new(p.name, p.parameters, p.summary));
+        let last = "An input is written pattern:NAME, pattern:NAME:PARAMETERS";
+        return print_list(terminal, "pattern", &entries.collect::<Vec<_>>(), last);
     };
     let machine = load::machine_of(&args.machine)?;
     let pattern = pattern.strip_prefix(conset::input::PATTERN).unwrap_or(pattern);

@@ -14,7 +14,7 @@ use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::error::CliError;
 use crate::files::OutputTarget;
-use crate::load;
+use crate::load::{self, PartitionGoal};
 use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         &[args.trace.as_deref()],
     )?;
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
-    let job = load::input_with(&args.input, partition_file.is_some(), &mut bar)?;
+    let goal = PartitionGoal::of(&args.compiler);
+    let job = load::input_for(&args.input, &goal, partition_file.is_some(), &mut bar)?;
     let partition = partition_file
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;

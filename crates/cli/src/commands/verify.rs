@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use conset::input::Input;
+use conset::Objective;
+use conset::input::{Input, PlacedHalo};
 use conset::program_diff::first_difference;
 use conset::with_witnesses;
 use conset_ir::convert::to_u64;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::args::{InputArgs, VerifyArgs};
 use crate::error::CliError;
 use crate::files;
-use crate::load;
+use crate::load::{self, PartitionGoal};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
@@ -141,12 +142,28 @@ fn difference(
     bar: &mut ProgressDisplay,
 ) -> Result<Option<String>, CliError> {
     let wanted = InputArgs { input: against.to_owned(), options: args.options.clone() };
-    let job = load::input(&wanted, bar)?;
-    let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));
-    let (Some((machine, sets)), Some((of, wanted))) = (file, input) else {
-        return Err(load::not_a_program(against, "a machine").into());
-    };
-    Ok(first_difference((machine, &sets), (of, &wanted)))
+    let mut first = None;
+    // The objective of the compilation determines the partition, and the file does not state it.
+    for objective in [Objective::Time, Objective::Phases] {
+        let goal = PartitionGoal { objective, ..PartitionGoal::default() };
+        let job = load::input_for(&wanted, &goal, false, bar)?;
+        let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));
+        let (Some((machine, sets)), Some((of, wanted))) = (file, input) else {
+            return Err(load::not_a_program(against, "a machine").into());
+        };
+        let Some(difference) = first_difference((machine, &sets), (of, &wanted)) else {
+            return Ok(None);
+        };
+        first.get_or_insert(difference);
+        let is_searched = match &job.input {
+            Input::Program(loaded) => loaded.halo.as_ref().is_some_and(PlacedHalo::is_searched),
+            _ => false,
+        };
+        if !is_searched {
+            break;
+        }
+    }
+    Ok(first)
 }
 
 /// The machine and the sets in a document; `machine` is that of programs that name none.

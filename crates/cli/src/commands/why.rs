@@ -238,7 +238,7 @@ fn write_choices(out: &mut dyn Write, part: &PartExplanation) -> io::Result<()> 
         );
         left(&mut table, 7);
         for choice in &part.phase_choices.tried {
-            let mut row = vec![choice.phase.to_string(), verdict(choice.verdict).to_owned()];
+            let mut row = vec![choice.phase.to_string(), feasibility(choice.verdict).to_owned()];
             row.push(choice.hops.map_or(String::new(), |n| n.to_string()));
             row.push(choice.max_sharing.map_or(String::new(), |n| n.to_string()));
             row.extend(clocks(choice.clocks));
@@ -254,7 +254,7 @@ fn write_choices(out: &mut dyn Write, part: &PartExplanation) -> io::Result<()> 
             2,
         );
         for other in &part.route.others {
-            let mut row = vec![path(&other.cells), verdict(other.verdict).to_owned()];
+            let mut row = vec![path(&other.cells), feasibility(other.verdict).to_owned()];
             row.push(other.max_channels.to_string());
             row.push(other.max_sharing.to_string());
             row.extend(clocks(other.clocks));
@@ -271,7 +271,7 @@ fn left(table: &mut comfy_table::Table, column: usize) {
     }
 }
 
-fn verdict(verdict: Feasibility) -> &'static str {
+fn feasibility(verdict: Feasibility) -> &'static str {
     match verdict {
         Feasibility::Feasible => "room",
         Feasibility::Full => "full",

@@ -27,7 +27,7 @@ pub(super) fn compile(
     let mut fusions = Vec::new();
     let mut refused = separate.candidates_refused();
     for (rows, set) in groups.iter().zip(merged) {
-        observer(Progress::Stage("joining sets"));
+        observer(Progress::Stage("merging sets"));
         let name = set.name().to_owned();
         let context = CompileContext { previous: None, ..context };
         let whole = compile_program(context, &set.into(), observer)?;

@@ -38,12 +38,12 @@ impl<'a> PreviousSchedule<'a> {
         schedule: &'a Schedule,
         observer: &mut Observer<'_>,
     ) -> Result<Self, CompileError> {
-        let error = |message: String| InputError::new("--reuse", At::Whole, message);
+        let error = |message: String| InputError::new("<reuse>", At::Whole, message);
         if schedule.sets().is_empty() {
             return Err(error(
                 "the earlier schedule has no sets; there is nothing to reuse".into(),
             )
-            .help("leave out --reuse")
+            .help("leave out <reuse>")
             .into());
         }
         let changes = diff::machine_changes(schedule.machine(), machine);
@@ -54,10 +54,10 @@ impl<'a> PreviousSchedule<'a> {
             return Err(error(format!(
                 "the earlier schedule is for another machine: its {what} is {a}, here it is {b}"
             ))
-            .help("compile for the same machine (--machine, --param), or leave out --reuse")
+            .help("compile for the same machine (<machine>, <param>), or leave out <reuse>")
             .into());
         }
-        observer(Progress::Stage("checking the older compile"));
+        observer(Progress::Stage("verifying the earlier schedule"));
         let timetables: Vec<_> = schedule
             .sets()
             .par_iter()
@@ -88,7 +88,7 @@ pub(super) fn plan(
     previous: &PreviousSchedule<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<PlannedSet>, CompileError> {
-    observer(Progress::Stage("keeping what fits"));
+    observer(Progress::Stage("reusing connections"));
     let reuse = |(set, bounds): (&Arc<ConnectionSet>, &BoundsReport)| {
         let Some(&row) = previous.rows.get(set.name()) else {
             return Ok(Err(RecompileReason::NoSuchSet));

@@ -171,7 +171,8 @@ pub fn row(
     // The mapping is an input of the paper's compiler. Ours can place parts for fewer phases, so the
     // paper's algorithm is measured with a placement that does not consider phases.
     let placement = Method::Bisect;
-    let options = LoadOptions::default().seed(SEED).placement(placement);
+    // The partition is not searched for either, so that the tables compare with earlier ones.
+    let options = LoadOptions::default().seed(SEED).placement(placement).max_partitions(1);
     let loaded = from_source(origin.name, source.into(), &machine, &options, observer)?;
     let placed = loaded.halo.ok_or_else(|| bug("a mesh has a halo"))?;
     let set = &loaded.program.sets()[0];

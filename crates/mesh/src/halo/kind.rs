@@ -112,9 +112,9 @@ impl<'a> HaloOptions<'a> {
         let wrong = |place: &str, message: String| Err(ShapeError::new(place, message));
         let Some(default) = HaloKind::default_of(source) else {
             let given = [
-                ("--halo", self.kind.is_some()),
-                ("--layers", self.layers != 1),
-                ("--words-per-node", self.words.is_some()),
+                ("<halo>", self.kind.is_some()),
+                ("<layers>", self.layers != 1),
+                ("<words-per-node>", self.words.is_some()),
             ];
             return match given.iter().find(|(_, given)| *given) {
                 Some((option, _)) => {
@@ -128,20 +128,20 @@ impl<'a> HaloOptions<'a> {
         if default == HaloKind::Rows && kind != HaloKind::Rows {
             let name = kind.name();
             let message = format!("a graph or matrix has no elements; expected rows, not {name}");
-            return wrong("--halo", message);
+            return wrong("<halo>", message);
         }
         if self.layers == 0 {
-            return wrong("--layers", "0 layers; expected at least 1".to_owned());
+            return wrong("<layers>", "0 layers; expected at least 1".to_owned());
         }
         if kind == HaloKind::Nodes && self.layers != 1 {
-            let message = "shared sums have no layers; add --halo faces, edges or rows".to_owned();
-            return wrong("--layers", message);
+            let message = "shared sums have no layers; add <halo> faces, edges or rows".to_owned();
+            return wrong("<layers>", message);
         }
         if let (Source::Graph(graph), Some(_)) = (source, self.words)
             && graph.vertex_sizes().is_some()
         {
             let message = "the graph has vertex sizes, which are its words per vertex already";
-            return wrong("--words-per-node", message.to_owned());
+            return wrong("<words-per-node>", message.to_owned());
         }
         Ok(Some(kind))
     }
@@ -168,7 +168,7 @@ impl WordsPerNode<'_> {
 
     /// Checks that there is a number for each of `count`, none of them too large.
     pub(super) fn check(self, count: usize) -> Result<(), ShapeError> {
-        let wrong = |message: String| Err(ShapeError::new("--words-per-node", message));
+        let wrong = |message: String| Err(ShapeError::new("<words-per-node>", message));
         let most = limits::WORDS;
         match self {
             WordsPerNode::Each(0) => wrong(format!("0 words; expected 1 to {most}")),

@@ -49,10 +49,10 @@ impl<'a> ElementNeighbours<'a> {
             let guessed = || ElementType::of_dimension(mesh.dimension(), nodes.len());
             let known = types.get(element).copied().or_else(guessed).ok_or_else(|| {
                 ShapeError::new(
-                    "--halo",
+                    "<halo>",
                     format!(
                         "the shape of element {element} with {} nodes is not known, so its faces \
-                         are not either; use --halo nodes or rows",
+                         are not either; use <halo> nodes or rows",
                         nodes.len()
                     ),
                 )
@@ -122,7 +122,7 @@ impl<'a> ElementNeighbours<'a> {
             }
             if self.comparisons > COMPARISONS {
                 return Err(ShapeError::new(
-                    "--halo",
+                    "<halo>",
                     "too many elements around the same nodes to find which of them share faces",
                 ));
             }

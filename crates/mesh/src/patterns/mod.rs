@@ -152,7 +152,7 @@ pub const LIST: &[Pattern] = &[
             Parameter::new("density", "0.1", "fraction of all ordered pairs, 0 to 1"),
             Parameter::new("seed", "1", "an integer below 2^64"),
         ],
-        "random pairs with 1 to --words words each",
+        "random pairs; each has 1 word to the given number of words",
         build::random,
     ),
 ];

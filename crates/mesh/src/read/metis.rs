@@ -265,7 +265,7 @@ fn check_reverse(cursor: &mut Cursor<'_>, header: &GraphHeader, rows: &GraphRows
     };
     Err(cursor.error_at(place, message).help(
         "if these are connections (who sends how many words to whom), read the file with \
-         `--format graph-connections`; otherwise list each edge in the lines of both its ends",
+         `<format> graph-connections`; otherwise list each edge in the lines of both its ends",
     ))
 }
 

@@ -209,7 +209,7 @@ impl<'a> LengthSearch<'a> {
             }
             let proved = best.as_ref().map_or(0.0, |best| best.0);
             // The flow of each step and the mean flow are feasible, so none is below the bound.
-            let most = |loads: &[f64]| self.greatest(loads);
+            let most = |loads: &[f64]| self.maximum(loads);
             let now = most(&self.load);
             scale = scale.max(now);
             sum.iter_mut().zip(&self.load).for_each(|(sum, load)| *sum += load);
@@ -247,7 +247,7 @@ impl<'a> LengthSearch<'a> {
         let longest = mean.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
         let mean: Vec<u32> =
             mean.iter().map(|mean| whole(mean / longest * f64::from(MAX_MEAN_LENGTH))).collect();
-        let busiest = self.greatest(sum);
+        let busiest = self.maximum(sum);
         let busy = |place: usize, least: f64| {
             sum[place] >= least * busiest * f64::from(self.capacity[place])
         };
@@ -276,7 +276,7 @@ impl<'a> LengthSearch<'a> {
         found
     }
 
-    fn greatest(&self, loads: &[f64]) -> f64 {
+    fn maximum(&self, loads: &[f64]) -> f64 {
         let rooms = loads.iter().zip(&self.capacity).filter(|(_, capacity)| **capacity > 0);
         rooms.map(|(load, &capacity)| load / f64::from(capacity)).fold(0.0, f64::max)
     }

@@ -54,7 +54,7 @@ fn the_papers_patterns() {
         }
     }
     assert_eq!(pairs.len(), 384);
-    // 16 channels a cell in one phase (design, rule 2), so 2 phases of 12.
+    // 16 channels a cell in one phase (machine model, rule 2), so 2 phases of 12.
     assert_eq!(summary("iwarp", &pairs).phases, 2);
 }
 

@@ -173,7 +173,7 @@ impl<'a> CandidatePlan<'a> {
             8 => self.merge(phase, row, rng),
             9 => self.shift(phase, row, rng),
             10..12 => self.relocate(phase, row, rng),
-            _ => rng.random_range(0..4u32) == 0 && self.join(rng),
+            _ => rng.random_range(0..4u32) == 0 && self.merge_phases(rng),
         };
         if !done {
             self.rollback();
@@ -329,7 +329,7 @@ impl<'a> CandidatePlan<'a> {
 
     /// Removes a phase: appends its streams to another phase. Streams without channels there take
     /// another route, or go to a third phase.
-    fn join(&mut self, rng: &mut ChaCha8Rng) -> bool {
+    fn merge_phases(&mut self, rng: &mut ChaCha8Rng) -> bool {
         let filled = |row: &usize| !self.phases[*row].streams.is_empty();
         let all: Vec<usize> = (0..self.phases.len()).filter(filled).collect();
         if all.len() < 2 {

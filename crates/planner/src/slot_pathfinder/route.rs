@@ -102,7 +102,7 @@ impl RouteSearch {
         self.hops.clear();
         self.arcs.clear();
         self.first.clear();
-        self.meet(source, 0);
+        self.reach(source, 0);
         let mut row = 0;
         while row < self.cells.len() {
             self.first.push(to_u32(self.arcs.len()));
@@ -118,7 +118,7 @@ impl RouteSearch {
                     continue;
                 }
                 if self.seen[index(next)] != self.now {
-                    self.meet(next, hops);
+                    self.reach(next, hops);
                 }
                 self.arcs.push((self.row[index(next)], to_u32(edge)));
             }
@@ -126,7 +126,7 @@ impl RouteSearch {
         self.first.push(to_u32(self.arcs.len()));
     }
 
-    fn meet(&mut self, cell: u32, hops: u32) {
+    fn reach(&mut self, cell: u32, hops: u32) {
         self.seen[index(cell)] = self.now;
         self.row[index(cell)] = to_u32(self.cells.len());
         self.cells.push(cell);

@@ -91,7 +91,7 @@ impl LaneSearch {
 
     /// Adds slots to those of a cell; the first time it enters the queue.
     #[inline]
-    fn meet(&mut self, cell: u32, hops: u16, slots: u64) {
+    fn reach(&mut self, cell: u32, hops: u16, slots: u64) {
         let at = index(cell);
         if self.stamp[at] == self.now {
             self.slots[at] |= slots;
@@ -273,7 +273,7 @@ impl<'a> WindowPacking<'a> {
             return;
         }
         if free != 0 && u32::from(self.channels[index(source)]) < self.problem.channels {
-            search.meet(source, 0, free);
+            search.reach(source, 0, free);
         }
         let mut next = 0;
         while let Some(&cell) = search.queue.get(next) {
@@ -289,7 +289,7 @@ impl<'a> WindowPacking<'a> {
                     && ahead.is_none_or(|(ahead, all)| ahead[index(head)] + hops == all)
                     && u32::from(self.channels[index(head)]) < self.problem.channels
                 {
-                    search.meet(head, hops, slots);
+                    search.reach(head, hops, slots);
                 }
             }
         }
@@ -499,7 +499,7 @@ impl<'a> WindowPacking<'a> {
     fn leading_to(&mut self, seeds: &[u32], sources: &mut Vec<u32>) {
         let search = &mut self.search;
         search.restart();
-        seeds.iter().for_each(|&cell| search.meet(cell, 0, u64::MAX));
+        seeds.iter().for_each(|&cell| search.reach(cell, 0, u64::MAX));
         let most = search.queue.len() + index(self.config.sources);
         let mut next = 0;
         while next < search.queue.len() && search.queue.len() < most {
@@ -512,7 +512,7 @@ impl<'a> WindowPacking<'a> {
             for &(tail, lane) in self.network.back(cell) {
                 let slots = slots & !self.lanes[index(lane)];
                 if slots != 0 && u32::from(self.channels[index(tail)]) < self.problem.channels {
-                    search.meet(tail, 0, slots);
+                    search.reach(tail, 0, slots);
                 }
             }
         }

@@ -161,7 +161,7 @@ impl Cell<'_> {
         self.check_trees(trees)?;
         if trees.words() >= 2 && trees.tree.whole {
             let mut pair = [value.to_bits(), at];
-            self.walk_both(trees, CALL, &mut pair, greatest::<W>)?;
+            self.walk_both(trees, CALL, &mut pair, maximum::<W>)?;
             return Ok((W::from_bits(pair[0]), pair[1]));
         }
         let mut most = [value];
@@ -367,7 +367,7 @@ fn each<W: Number>(combine: impl Fn(W, W, usize) -> W) -> impl Fn(&Arrived<'_>, 
 
 /// Makes the words of a pair of the greatest value and the smallest place. The value is made
 /// without looking at places, so that it may travel before they have come.
-fn greatest<W: Number>(arrived: &Arrived<'_>, pair: &[u64], word: usize) -> u64 {
+fn maximum<W: Number>(arrived: &Arrived<'_>, pair: &[u64], word: usize) -> u64 {
     let read = |words: &[u64]| (W::from_bits(words[0]), words[1]);
     let children = arrived.words.chunks(arrived.width).map(read);
     let (value, at) = children.fold(read(pair), |own, child| match order(child.0, own.0) {

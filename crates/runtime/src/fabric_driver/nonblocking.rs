@@ -101,7 +101,7 @@ impl ExchangeQueue {
 
 impl FabricDriver<'_> {
     /// A cell starts its next exchange: the same as the other cells.
-    pub(super) fn begin(&mut self, row: usize, set: usize) -> Result<(), RunError> {
+    pub(super) fn start(&mut self, row: usize, set: usize) -> Result<(), RunError> {
         let (cell, number) = (self.cells[row], self.requests.begun[row]);
         self.requests.begun[row] += 1;
         // Exchanges that all cells have started may be complete.

@@ -65,7 +65,7 @@ impl ExchangeLists<'_> {
             let width = self.width(vector.len());
             lanes = lanes.end..lanes.end + width;
             each_item(positions, self.block, words.clone(), |words, position, offset| {
-                let (words, at) = meet(&lanes, words, offset);
+                let (words, at) = intersection(&lanes, words, offset);
                 let item = &vector[position * width + at..][..words.len()];
                 for (word, value) in wire[words].iter_mut().zip(item) {
                     *word = value.to_bits();
@@ -92,7 +92,7 @@ impl ExchangeLists<'_> {
             let width = self.width(vector.len());
             lanes = lanes.end..lanes.end + width;
             each_item(positions, self.block, words.clone(), |words, position, offset| {
-                let (words, at) = meet(&lanes, words, offset);
+                let (words, at) = intersection(&lanes, words, offset);
                 let item = &mut vector[position * width + at..][..words.len()];
                 for (value, &word) in item.iter_mut().zip(&wire[words]) {
                     *value = op.apply(*value, W::from_bits(word));
@@ -104,7 +104,7 @@ impl ExchangeLists<'_> {
 
 /// Of an item's words, of which the first is at `offset` in its block: those that are a vector's,
 /// which has these `lanes` of the block; and where they begin among them.
-fn meet(lanes: &Range<usize>, words: Range<usize>, offset: usize) -> (Range<usize>, usize) {
+fn intersection(lanes: &Range<usize>, words: Range<usize>, offset: usize) -> (Range<usize>, usize) {
     let begin = lanes.start.max(offset);
     let end = lanes.end.min(offset + words.len());
     if begin >= end {

@@ -78,7 +78,7 @@ impl ThreadOptions {
 }
 
 /// The cells of each worker: contiguous blocks, as equal as can be.
-fn deal(cells: &[CellId], workers: usize) -> impl Iterator<Item = &[CellId]> {
+fn assign(cells: &[CellId], workers: usize) -> impl Iterator<Item = &[CellId]> {
     (0..workers).map(move |worker| {
         &cells[worker * cells.len() / workers..(worker + 1) * cells.len() / workers]
     })
@@ -96,7 +96,7 @@ pub(crate) fn run<R: Send>(
     let shared = &state;
     let left: Vec<WorkerResult<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
-        for (number, cells) in deal(&cells, workers).enumerate() {
+        for (number, cells) in assign(&cells, workers).enumerate() {
             let work = move || run_worker(shared, number, cells, setup.stack_size, program);
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
@@ -146,9 +146,9 @@ mod dealing {
     #[test]
     fn cells_are_dealt_in_blocks() {
         let cells: Vec<CellId> = (0..7).map(CellId).collect();
-        let sizes: Vec<usize> = deal(&cells, 3).map(<[_]>::len).collect();
+        let sizes: Vec<usize> = assign(&cells, 3).map(<[_]>::len).collect();
         assert_eq!(sizes, [2, 2, 3]);
-        assert_eq!(deal(&cells, 3).flatten().copied().collect::<Vec<_>>(), cells);
+        assert_eq!(assign(&cells, 3).flatten().copied().collect::<Vec<_>>(), cells);
         assert_eq!(ThreadOptions::workers(9).count(4), 4);
         assert_eq!(ThreadOptions::workers(0).count(0), 1);
     }

@@ -29,7 +29,7 @@ pub(crate) fn error_of<R>(
             let record = left.iter().flat_map(|left| left.record.iter().copied());
             Some(disagreement(loaded, StepEntry { step, what, call, cell }, record))
         }
-        Some(RunFailure::Deadlock) => Some(stuck(loaded, &places)),
+        Some(RunFailure::Deadlock) => Some(deadlock_error(loaded, &places)),
         None => ended_early(loaded, &places).or_else(|| unreceived(state)),
     }
 }
@@ -93,7 +93,7 @@ fn unreceived(state: &SharedState<'_>) -> Option<RunError> {
 }
 
 /// Why nothing can go on.
-fn stuck(loaded: &LoadedImage, places: &[CellStatus]) -> RunError {
+fn deadlock_error(loaded: &LoadedImage, places: &[CellStatus]) -> RunError {
     let together = |reason| {
         matches!(reason, WaitReason::Arrival(_) | WaitReason::Rows(..) | WaitReason::Readers(..))
     };

@@ -172,7 +172,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         let Some(set) = self.instantiated.take() else { return self.arrive_at(collective) };
         let times = self.count_sent(set);
         self.arrive_at(collective)?;
-        self.meet()?;
+        self.barrier()?;
         self.count_received(set, times)
     }
 
@@ -206,7 +206,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     /// Waits until all cells have arrived at this step.
-    fn meet(&mut self) -> Result<(), Stopped> {
+    fn barrier(&mut self) -> Result<(), Stopped> {
         for worker in 0..self.state.arrived.len() {
             self.wait_for(
                 &self.state.arrived[worker].0,
@@ -321,9 +321,9 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         let out = self.state.loaded.sets[set].outgoing.of(self.id);
         for (place, connection) in out.iter().enumerate() {
             let words = send.row(place).len() * lists.block();
-            let begin = send.begin(place) * lists.block();
+            let start = send.start(place) * lists.block();
             // SAFETY: the row lies within the buffer.
-            let row = unsafe { pointer.add(begin) };
+            let row = unsafe { pointer.add(start) };
             let row = RawWords { pointer: row.cast(), words, size: size_of::<W>() };
             slots[connection.index()].put(row, std::ptr::null(), 1);
         }
@@ -361,7 +361,7 @@ impl CellPort for ThreadPort<'_, '_> {
         let met = self.instantiated.is_some();
         self.step(collective)?;
         if !met {
-            self.meet()?;
+            self.barrier()?;
         }
         if let Some(error) = self.state.inboxes[self.id.index()].unread(self.id) {
             self.state.fail(self.id, RunFailure::Known(error));
@@ -372,7 +372,7 @@ impl CellPort for ThreadPort<'_, '_> {
             self.ordered = None;
             // No cell may send a message before all have checked for unreceived ones.
             self.arrive_at(collective)?;
-            return self.meet();
+            return self.barrier();
         };
         if self.ordered != Some(set) || phase.0 == 0 {
             self.start_order(set);

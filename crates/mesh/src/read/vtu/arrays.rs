@@ -123,7 +123,7 @@ impl<'f, 'a> ArrayReader<'f, 'a> {
             Compression::Zlib | Compression::Lz4 | Compression::Lzma if most < memory => {
                 (most, format!("{RATIO} times the {size} bytes of this file plus 64 MiB"))
             }
-            _ => (memory, format!("the limit of {memory} bytes (--memory)")),
+            _ => (memory, format!("the memory limit of {memory} bytes (<memory>)")),
         };
         let appended = appended.map(|bytes| (bytes, base64));
         Ok(Self {
