@@ -77,7 +77,7 @@ fn compile_contents(
     }
     let compiled = compiler.compile(&program.program)?;
     let mapped = compiled.with_part_map(program.part_map);
-    let mapped = mapped.map_err(|e| Failure::bug("placement", e))?;
+    let mapped = mapped.map_err(|e| Failure::bug("placement", &e))?;
     Ok(Schedule::new(mapped, origin))
 }
 
@@ -108,7 +108,8 @@ fn load_program(
         }
         Contents::Reading(name, reading) => {
             let numbers = options.number_files()?;
-            let load = options.load(&numbers);
+            let stop = options.end_of_partitions();
+            let load = options.load(&numbers, stop.as_deref());
             let machine = machine?;
             let (program, origin) =
                 partitioned(name, (**reading).clone(), &machine, &load, observer)?;
@@ -143,7 +144,8 @@ fn read_path(
 ) -> Result<(LoadedProgram, Origin), Failure> {
     observer(Progress::Stage("reading"));
     let numbers = options.number_files()?;
-    let load = options.load(&numbers);
+    let stop = options.end_of_partitions();
+    let load = options.load(&numbers, stop.as_deref());
     let format = options.format.as_deref();
     let (name, bytes) = match conset_files::open(path, format, &load.read_options(), &files::read)?
     {

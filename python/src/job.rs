@@ -40,7 +40,7 @@ pub(crate) fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let (send, mut receive) = mpsc::channel();
     let threads = ThreadPoolBuilder::new().stack_size(STACK_BYTES).build();
-    let threads = threads.map_err(|e| Failure::bug("starting threads", e))?;
+    let threads = threads.map_err(|e| Failure::bug("starting threads", &e))?;
     threads.spawn(move || {
         let mut observer = |report| {
             if send.send(Message::Progress(report)).is_err() {

@@ -13,6 +13,9 @@ use pyo3::prelude::*;
 
 use crate::files;
 
+/// The share of the time limit that the search for a partition may take, as in the command.
+const PARTITION_SHARE: f64 = 0.5;
+
 /// The options, as the package passes them; it has checked the ranges of all numbers.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -41,6 +44,9 @@ pub(crate) struct Options {
     rip_up_iterations: Option<u32>,
     max_phases: Option<u32>,
     max_plans: Option<u32>,
+    /// In thousandths.
+    imbalance: Option<u32>,
+    max_partitions: Option<u32>,
     time_limit: Option<f64>,
     unlimited: bool,
     pub(crate) fuse: Vec<Vec<String>>,
@@ -100,12 +106,31 @@ impl Options {
         };
         Ok(NumberFiles {
             partition: numbers("<partition>", &self.partition_lines, &self.partition)?,
-            words: numbers("<words_per_node>", &self.words_lines, &self.words_file)?,
+            words: numbers("<words-per-node>", &self.words_lines, &self.words_file)?,
         })
     }
 
-    /// The options for reading an input.
-    pub(crate) fn load<'a>(&'a self, files: &'a NumberFiles) -> LoadOptions<'a> {
+    /// A function that says when the search for a partition ends, if there is a time limit.
+    pub(crate) fn end_of_partitions(&self) -> Option<Box<dyn Fn() -> bool + Sync>> {
+        let limit = Duration::try_from_secs_f64(self.time_limit? * PARTITION_SHARE).ok()?;
+        let start = Instant::now();
+        Some(Box::new(move || start.elapsed() >= limit))
+    }
+
+    /// The options for reading an input; `stop` ends the search for a partition.
+    pub(crate) fn load<'a>(
+        &'a self,
+        files: &'a NumberFiles,
+        stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+    ) -> LoadOptions<'a> {
+        let options = self.load_without_limit(files);
+        match stop {
+            Some(stop) => options.stop_when(stop),
+            None => options,
+        }
+    }
+
+    fn load_without_limit<'a>(&'a self, files: &'a NumberFiles) -> LoadOptions<'a> {
         let name_and_bytes = |file: &'a NumberFile| (file.0.as_str(), file.1.as_slice());
         let words_file = files.words.as_ref().map(name_and_bytes);
         LoadOptions::default()
@@ -128,6 +153,9 @@ impl Options {
             .memory(self.memory)
             .ignore_periodic(self.ignore_periodic)
             .repartition(self.repartition)
+            .imbalance(self.imbalance)
+            .max_partitions(self.max_partitions.or(self.max_plans))
+            .objective(self.objective())
     }
 
     /// What parts exchange, if it is named.
@@ -146,6 +174,14 @@ impl Options {
         })
     }
 
+    /// What the compilation minimises.
+    fn objective(&self) -> Objective {
+        match self.objective.as_deref() {
+            Some("phases") => Objective::Phases,
+            _ => Objective::Time,
+        }
+    }
+
     /// The seed.
     pub(crate) fn seed(&self) -> u64 {
         self.seed
@@ -159,10 +195,7 @@ impl Options {
                 Some("paper") => Algorithm::Paper,
                 _ => Algorithm::Auto,
             })
-            .objective(match self.objective.as_deref() {
-                Some("phases") => Objective::Phases,
-                _ => Objective::Time,
-            })
+            .objective(self.objective())
             .rip_up_iterations(self.rip_up_iterations)
             .max_phases(self.max_phases)
             .max_plans(self.max_plans)
@@ -183,6 +216,8 @@ impl Options {
             ("--format", self.format.is_some()),
             ("--elements", self.elements == "triangles"),
             ("--repartition", self.repartition),
+            ("--imbalance", self.imbalance.is_some()),
+            ("--max-partitions", self.max_partitions.is_some()),
             ("--ignore-periodic", self.ignore_periodic),
             ("--halo", self.halo.is_some()),
             ("--layers", self.layers.is_some()),

@@ -149,7 +149,7 @@ def test_a_partition_is_an_array_or_a_file(tmp_path):
     file.write_text("".join(f"{part}\n" for part in parts))
     again = conset.compile(matrix, "ring:4", partition=file)
     assert np.array_equal(again.part_cells, schedule.part_cells)
-    with pytest.raises(conset.InputError, match="<partition>.*5 lines for 6 items"):
+    with pytest.raises(conset.InputError, match="--partition.*5 lines for 6 items"):
         conset.compile(matrix, "ring:4", partition=parts[:5])
 
 
@@ -229,7 +229,7 @@ def test_halos_of_elements_and_words_per_node(tmp_path):
         assert weighted.connections.words.sum() == weights[one.node_lists.nodes].sum()
     with pytest.raises(conset.InputError, match="'--words-per-node'"):
         conset.compile(mesh, words_per_node=0, **fixed)
-    with pytest.raises(conset.InputError, match="<words_per_node>"):
+    with pytest.raises(conset.InputError, match="--words-per-node:"):
         conset.compile(mesh, words_per_node=weights[1:], **fixed)
     with pytest.raises(conset.InputError, match="'--halo'"):
         conset.compile(mesh, halo="corners", **fixed)
@@ -247,3 +247,11 @@ def test_numbers_of_nodes_are_those_of_the_input(meshes, tmp_path):
     assert np.array_equal(loaded.part_cells, schedule.part_cells)
     assert np.array_equal(loaded.node_lists.numbers, lists.numbers)
     assert loaded.item_parts is None and loaded.item_cells is None
+
+
+def test_the_partition_is_searched(meshes):
+    first = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=1)
+    best = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=8, imbalance=5)
+    assert first.summary["parts"]["partition"]["looked_at"] == 1
+    assert best.summary["parts"]["partition"]["looked_at"] > 1
+    assert best.clocks <= first.clocks

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, final
 
 __version__: str
 PARTS_MAX: int
+IMBALANCE_MAX: int
 WORDS_MAX: int
 
 _Progress = Callable[[str, str, int, int], object]

@@ -229,6 +229,18 @@ def seconds(option: str, value: Any) -> Optional[float]:
     return number
 
 
+def thousandths(option: str, value: Any) -> Optional[int]:
+    """A percentage as a number of thousandths, or ``None``."""
+    if value is None:
+        return None
+    percent, most = float(value), _conset.IMBALANCE_MAX / 10
+    if not 0.0 <= percent <= most:
+        raise InputError(
+            f"invalid value '{value}' for '{option}': expected a percentage from 0 to {most:g}"
+        )
+    return round(percent * 10)
+
+
 def parameters(params: Any) -> List[Tuple[str, str]]:
     """Machine parameters: a mapping, or sequence of pairs."""
     if params is None:
@@ -302,7 +314,11 @@ def native_options(
                 "  help: leave out this option, or --algorithm paper"
             )
     _refuse_both("--time-limit", time_limit, "--max-plans", max_plans)
+    imbalance = thousandths("--imbalance", rest["imbalance"])
+    max_partitions = maybe_whole("--max-partitions", rest["max_partitions"], 1, U32_MAX)
     _refuse_both("--partition", path or lines, "--repartition", rest["repartition"] or None)
+    _refuse_both("--partition", path or lines, "--imbalance", imbalance)
+    _refuse_both("--partition", path or lines, "--max-partitions", max_partitions)
     return {
         "machine": None if machine is None else os.fspath(machine),
         "params": parameters(params),
@@ -332,6 +348,8 @@ def native_options(
         ),
         "max_phases": maybe_whole("--max-phases", rest["max_phases"], 0, U32_MAX),
         "max_plans": max_plans,
+        "imbalance": imbalance,
+        "max_partitions": max_partitions,
         "time_limit": time_limit,
         "unlimited": bool(rest["unlimited"]),
         "fuse": [[str(name) for name in group] for group in fuse],

@@ -430,6 +430,8 @@ def compile(
     parts: Optional[int] = None,
     partition: Union[str, "os.PathLike[str]", npt.ArrayLike, None] = None,
     repartition: bool = False,
+    imbalance: Optional[float] = None,
+    max_partitions: Optional[int] = None,
     ignore_periodic: bool = False,
     elements: str = "as-read",
     halo: Optional[str] = None,
@@ -467,6 +469,9 @@ def compile(
     :param parts: The number of parts; the default is the number of cells of the machine.
     :param partition: The part of each element, vertex or row: an array, or the path of a file.
     :param repartition: Replace the decomposition that the input states.
+    :param imbalance: By how many percent the heaviest part may exceed the average weight; the
+        default is 3.
+    :param max_partitions: Look at no more than this many partitions.
     :param ignore_periodic: Keep nodes separate that the input joins across a periodic boundary.
     :param elements: ``"triangles"`` partitions the triangles of a nodal graph.
     :param halo: What parts exchange: ``"nodes"``, ``"faces"``, ``"edges"`` or ``"rows"``; the
@@ -504,6 +509,8 @@ def compile(
         parts=parts,
         partition_argument=partition,
         repartition=repartition,
+        imbalance=imbalance,
+        max_partitions=max_partitions,
         ignore_periodic=ignore_periodic,
         elements=elements,
         halo=halo,
