@@ -58,8 +58,8 @@ pub fn open(
     if let Some(folder) = folder {
         if let Some(format) = format {
             let at = At::Path(format.to_owned());
-            return Err(InputError::new("--format", at, "the input is a folder")
-                .help("leave out --format; folders are OpenFOAM cases"));
+            return Err(InputError::new("<format>", at, "the input is a folder")
+                .help("leave out <format>; folders are OpenFOAM cases"));
         }
         let reading = open_case(folder, options, read)?;
         return Ok(Opened::Mesh(path.display().to_string(), Box::new(reading)));
