@@ -76,7 +76,9 @@ fn compile_contents(
         compiler = compiler.fuse(group);
     }
     let compiled = compiler.compile(&program.program)?;
-    Ok(Schedule::new(compiled, origin))
+    let mapped = compiled.with_part_map(program.part_map);
+    let mapped = mapped.map_err(|e| Failure::bug("placement", &e))?;
+    Ok(Schedule::new(mapped, origin))
 }
 
 fn load_program(
@@ -105,8 +107,9 @@ fn load_program(
             Loaded { program, machine: machine?, origin: Origin::default() }
         }
         Contents::Reading(name, reading) => {
-            let partition = options.partition_file()?;
-            let load = options.load(partition.as_ref());
+            let numbers = options.number_files()?;
+            let stop = options.end_of_partitions();
+            let load = options.load(&numbers, stop.as_deref());
             let machine = machine?;
             let (program, origin) =
                 partitioned(name, (**reading).clone(), &machine, &load, observer)?;
@@ -140,8 +143,9 @@ fn read_path(
     observer: &mut Observer<'_>,
 ) -> Result<(LoadedProgram, Origin), Failure> {
     observer(Progress::Stage("reading"));
-    let partition = options.partition_file()?;
-    let load = options.load(partition.as_ref());
+    let numbers = options.number_files()?;
+    let stop = options.end_of_partitions();
+    let load = options.load(&numbers, stop.as_deref());
     let format = options.format.as_deref();
     let (name, bytes) = match conset_files::open(path, format, &load.read_options(), &files::read)?
     {
@@ -180,7 +184,7 @@ fn partitioned(
     let origin = Origin::of(&reading);
     match input::from_reading(name, reading, machine, options, observer)? {
         Input::Program(program) => Ok((*program, origin)),
-        _ => Err(Failure::panicked("a mesh became no program")),
+        _ => Err(Failure::bug("reading", "a mesh became no program")),
     }
 }
 

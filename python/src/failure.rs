@@ -32,10 +32,9 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The failure of a stage that panicked.
-    pub(crate) fn panicked(message: &str) -> Self {
-        let report = "please report this with the input";
-        Failure::Bug(format!("internal error: a stage panicked: {message}\n{report}"))
+    /// The failure of a stage with a bug.
+    pub(crate) fn bug(stage: &'static str, message: &(impl ToString + ?Sized)) -> Self {
+        CompileError::Bug { stage, message: message.to_string() }.into()
     }
 }
 
@@ -72,13 +71,47 @@ impl From<ExecutionError> for Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Input(error) => exceptions::InputError::new_err(error.to_string()),
+            Failure::Input(error) => {
+                exceptions::InputError::new_err(error.with_options(option).to_string())
+            }
             Failure::Infeasible(error) => exceptions::CompileError::new_err(text_of(*error)),
             Failure::Rejected(text) => exceptions::VerifyError::new_err(text),
             Failure::Bug(text) => exceptions::InternalError::new_err(text),
         }
     }
 }
+
+/// The spelling of an option that an error names.
+fn option(name: &str) -> Option<String> {
+    OPTIONS.contains(&name).then(|| format!("--{name}"))
+}
+
+/// The options of the command that are arguments here.
+const OPTIONS: [&str; 23] = [
+    "algorithm",
+    "dead",
+    "elements",
+    "format",
+    "fuse",
+    "halo",
+    "ignore-periodic",
+    "imbalance",
+    "layers",
+    "machine",
+    "max-partitions",
+    "max-phases",
+    "max-plans",
+    "objective",
+    "param",
+    "partition",
+    "parts",
+    "placement",
+    "repartition",
+    "seed",
+    "time-limit",
+    "words",
+    "words-per-node",
+];
 
 /// The text with the options of the command in its fixes; the arguments of the package have the
 /// same names.

@@ -40,7 +40,7 @@ pub(crate) fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let (send, mut receive) = mpsc::channel();
     let threads = ThreadPoolBuilder::new().stack_size(STACK_BYTES).build();
-    let threads = threads.map_err(|e| Failure::Bug(format!("no threads: {e}")))?;
+    let threads = threads.map_err(|e| Failure::bug("starting threads", &e))?;
     threads.spawn(move || {
         let mut observer = |report| {
             if send.send(Message::Progress(report)).is_err() {
@@ -49,7 +49,7 @@ pub(crate) fn run<T: Send + 'static>(
         };
         // What a panic leaves half done belongs to the work and is dropped with it.
         let end = catch_unwind(AssertUnwindSafe(|| work(&mut observer)));
-        let end = end.unwrap_or_else(|payload| Err(Failure::panicked(text_of(&*payload))));
+        let end = end.unwrap_or_else(|panic| Err(Failure::bug("a stage", text_of(&*panic))));
         // Nobody receives the end of abandoned work.
         let _ = send.send(Message::End(end));
     });
@@ -65,7 +65,7 @@ pub(crate) fn run<T: Send + 'static>(
             Ok(Message::End(end)) => return Ok(end?),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::panicked("its thread has ended").into());
+                return Err(Failure::bug("a thread", "it ended without a result").into());
             }
         }
         py.check_signals()?;
@@ -84,6 +84,7 @@ fn call(progress: &Bound<'_, PyAny>, report: Progress) -> PyResult<()> {
     progress.call1(arguments).map(drop)
 }
 
+/// The message of a panic.
 fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")

@@ -38,6 +38,10 @@ mod _conset {
     #[pymodule_export]
     const PARTS_MAX: usize = conset_ir::limits::PARTS;
 
+    /// Greatest imbalance, in thousandths.
+    #[pymodule_export]
+    const IMBALANCE_MAX: u32 = conset_mesh::partition::MAX_IMBALANCE;
+
     /// Greatest number of words of a connection.
     #[pymodule_export]
     const WORDS_MAX: u32 = conset_ir::limits::WORDS;

@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conset::input::{LoadOptions, PartitionUnit};
+use conset::input::{LoadOptions, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
 use conset::{Algorithm, CompileOptions, Objective};
 use conset_ir::{At, CellId, InputError, Machine, machine_file};
+use conset_mesh::halo::HaloKind;
 use pyo3::prelude::*;
 
 use crate::files;
+
+/// The share of the time limit that the search for a partition may take, as in the command.
+const PARTITION_SHARE: f64 = 0.5;
 
 /// The options, as the package passes them; it has checked the ranges of all numbers.
 #[derive(FromPyObject)]
@@ -27,6 +31,11 @@ pub(crate) struct Options {
     repartition: bool,
     ignore_periodic: bool,
     elements: String,
+    halo: Option<String>,
+    layers: Option<u32>,
+    words_each: Option<u32>,
+    words_file: Option<PathBuf>,
+    words_lines: Option<Vec<u8>>,
     placement: Option<String>,
     seed: u64,
     memory: Option<u64>,
@@ -35,13 +44,23 @@ pub(crate) struct Options {
     rip_up_iterations: Option<u32>,
     max_phases: Option<u32>,
     max_plans: Option<u32>,
+    /// In thousandths.
+    imbalance: Option<u32>,
+    max_partitions: Option<u32>,
     time_limit: Option<f64>,
     unlimited: bool,
     pub(crate) fuse: Vec<Vec<String>>,
 }
 
-/// The name and the bytes of a file with a partition.
-pub(crate) type PartitionFile = (String, Vec<u8>);
+/// The name and the bytes of a file with a number for each item.
+pub(crate) type NumberFile = (String, Vec<u8>);
+
+/// The files of numbers that the options name, or the numbers themselves as such files.
+#[derive(Default)]
+pub(crate) struct NumberFiles {
+    partition: Option<NumberFile>,
+    words: Option<NumberFile>,
+}
 
 impl Options {
     /// The machine without its dead parts: the one that is named, else `own`, else the default.
@@ -79,20 +98,52 @@ impl Options {
         Ok(Arc::new(machine.with_dead(&cells, &links).map_err(|e| e.in_file("--dead"))?))
     }
 
-    /// The file of the partition, if there is one.
-    pub(crate) fn partition_file(&self) -> Result<Option<PartitionFile>, InputError> {
-        if let Some(lines) = &self.partition_lines {
-            return Ok(Some(("<partition>".to_owned(), lines.clone())));
-        }
-        self.partition.as_deref().map(files::read).transpose()
+    /// Reads the files that belong to the input.
+    pub(crate) fn number_files(&self) -> Result<NumberFiles, InputError> {
+        let numbers = |name: &str, lines: &Option<Vec<u8>>, file: &Option<PathBuf>| match lines {
+            Some(lines) => Ok(Some((name.to_owned(), lines.clone()))),
+            None => file.as_deref().map(files::read).transpose(),
+        };
+        Ok(NumberFiles {
+            partition: numbers("<partition>", &self.partition_lines, &self.partition)?,
+            words: numbers("<words-per-node>", &self.words_lines, &self.words_file)?,
+        })
     }
 
-    /// The options for reading an input.
-    pub(crate) fn load<'a>(&'a self, partition: Option<&'a PartitionFile>) -> LoadOptions<'a> {
+    /// A function that says when the search for a partition ends, if there is a time limit.
+    pub(crate) fn end_of_partitions(&self) -> Option<Box<dyn Fn() -> bool + Sync>> {
+        let limit = Duration::try_from_secs_f64(self.time_limit? * PARTITION_SHARE).ok()?;
+        let start = Instant::now();
+        Some(Box::new(move || start.elapsed() >= limit))
+    }
+
+    /// The options for reading an input; `stop` ends the search for a partition.
+    pub(crate) fn load<'a>(
+        &'a self,
+        files: &'a NumberFiles,
+        stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+    ) -> LoadOptions<'a> {
+        let options = self.load_without_limit(files);
+        match stop {
+            Some(stop) => options.stop_when(stop),
+            None => options,
+        }
+    }
+
+    fn load_without_limit<'a>(&'a self, files: &'a NumberFiles) -> LoadOptions<'a> {
+        let name_and_bytes = |file: &'a NumberFile| (file.0.as_str(), file.1.as_slice());
+        let words_file = files.words.as_ref().map(name_and_bytes);
         LoadOptions::default()
+            .halo(self.halo())
+            .layers(self.layers)
+            .words_per_node(match (self.words_each, words_file) {
+                (Some(words), _) => Some(NodeWords::Each(words)),
+                (None, Some((name, bytes))) => Some(NodeWords::File(name, bytes)),
+                (None, None) => None,
+            })
             .format(self.format.as_deref())
             .parts(self.parts)
-            .partition(partition.map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
+            .partition(files.partition.as_ref().map(name_and_bytes))
             .elements(match self.elements.as_str() {
                 "triangles" => PartitionUnit::Triangles,
                 _ => PartitionUnit::AsRead,
@@ -102,6 +153,15 @@ impl Options {
             .memory(self.memory)
             .ignore_periodic(self.ignore_periodic)
             .repartition(self.repartition)
+            .imbalance(self.imbalance)
+            .max_partitions(self.max_partitions.or(self.max_plans))
+            .objective(self.objective())
+    }
+
+    /// What parts exchange, if it is named.
+    fn halo(&self) -> Option<HaloKind> {
+        let name = self.halo.as_deref()?;
+        HaloKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The placement, if one is named.
@@ -112,6 +172,14 @@ impl Options {
             "bisect" => Method::Bisect,
             _ => Method::Best,
         })
+    }
+
+    /// What the compilation minimises.
+    fn objective(&self) -> Objective {
+        match self.objective.as_deref() {
+            Some("phases") => Objective::Phases,
+            _ => Objective::Time,
+        }
     }
 
     /// The seed.
@@ -127,10 +195,7 @@ impl Options {
                 Some("paper") => Algorithm::Paper,
                 _ => Algorithm::Auto,
             })
-            .objective(match self.objective.as_deref() {
-                Some("phases") => Objective::Phases,
-                _ => Objective::Time,
-            })
+            .objective(self.objective())
             .rip_up_iterations(self.rip_up_iterations)
             .max_phases(self.max_phases)
             .max_plans(self.max_plans)
@@ -151,7 +216,17 @@ impl Options {
             ("--format", self.format.is_some()),
             ("--elements", self.elements == "triangles"),
             ("--repartition", self.repartition),
+            ("--imbalance", self.imbalance.is_some()),
+            ("--max-partitions", self.max_partitions.is_some()),
             ("--ignore-periodic", self.ignore_periodic),
+            ("--halo", self.halo.is_some()),
+            ("--layers", self.layers.is_some()),
+            (
+                "--words-per-node",
+                self.words_each.is_some()
+                    || self.words_file.is_some()
+                    || self.words_lines.is_some(),
+            ),
         ];
         match given.iter().find(|(_, given)| *given) {
             None => Ok(()),

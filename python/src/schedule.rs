@@ -9,8 +9,7 @@ use conset::report::Summary;
 use conset::{Compiled, run, with_witnesses};
 
 use conset_ir::convert::{index, to_u64};
-use conset_ir::{ConnectionSet, Document, PhaseRoutes, RouteRef, SetSchedule, Slot};
-use conset_mesh::Source;
+use conset_ir::{ConnectionSet, Document, PartMap, PhaseRoutes, RouteRef, SetSchedule, Slot};
 use conset_mesh::model::{ElementOrigin, Inventory};
 use conset_mesh::read::Reading;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -28,10 +27,8 @@ use crate::source::parts_of_items;
 pub(crate) struct Origin {
     /// The part of each item (element, vertex or row), in the order of the input.
     item_parts: Option<Vec<u32>>,
-    /// The cell of each part.
+    /// The cell of each part, or of each cell that the sets name.
     part_cells: Option<Vec<u32>>,
-    /// The input's own number of each node, if these are not 0, 1, 2 and so on or 1, 2, 3 and so on.
-    node_ids: Vec<u64>,
     /// Which elements of the input those of the mesh are.
     elements: Option<ElementOrigin>,
     /// What a mesh contains.
@@ -43,13 +40,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// What belongs to the input and is not part of the program.
     pub(crate) fn of(reading: &Reading) -> Self {
-        let mesh = match &reading.source {
-            Source::Mesh(mesh) => Some(mesh),
-            Source::Decomposition(decomposition) => Some(decomposition.mesh()),
-            Source::Graph(_) | Source::Matrix(_) | Source::Connections(_) => None,
-        };
         Self {
-            node_ids: mesh.map_or(Vec::new(), |mesh| mesh.node_ids().to_vec()),
             elements: reading.origin.clone(),
             inventory: reading.inventory.clone(),
             ..Self::default()
@@ -140,22 +131,18 @@ impl Schedule {
         sets.map(|set| set.timetable.routing().set().name()).collect()
     }
 
-    /// The part of each item, the cell of each part, and the input's own number of each node.
+    /// The part of each item and the cell of each part.
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn parts<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(
-        Option<Bound<'py, PyBytes>>,
-        Option<Bound<'py, PyBytes>>,
-        Option<Bound<'py, PyBytes>>,
-    )> {
+    ) -> PyResult<(Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>)> {
         let write = |values: &Vec<u32>| arrays::write(py, values.iter().copied().map(u64::from));
-        let ids = Some(&self.origin.node_ids).filter(|ids| !ids.is_empty());
+        let map = self.compiled.schedule().part_map();
+        let mapped = map.map(|map| map.cells().iter().map(|cell| cell.0).collect());
         Ok((
             self.origin.item_parts.as_ref().map(write).transpose()?,
-            self.origin.part_cells.as_ref().map(write).transpose()?,
-            ids.map(|ids| arrays::write(py, ids.iter().copied())).transpose()?,
+            mapped.as_ref().or(self.origin.part_cells.as_ref()).map(write).transpose()?,
         ))
     }
 
@@ -163,7 +150,8 @@ impl Schedule {
     fn arrays<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
         let schedule = self.set(row)?;
         let arrays = PyDict::new(py);
-        write_connections(&arrays, schedule.timetable.routing().set())?;
+        let map = self.compiled.schedule().part_map();
+        write_connections(&arrays, schedule.timetable.routing().set(), map)?;
         write_routes(&arrays, schedule)?;
         Ok(arrays)
     }
@@ -262,7 +250,11 @@ fn inventory_of(inventory: &Inventory) -> Value {
 }
 
 /// Writes source, target and words of the connections, and their lists of nodes.
-fn write_connections(arrays: &Bound<'_, PyDict>, set: &ConnectionSet) -> PyResult<()> {
+fn write_connections(
+    arrays: &Bound<'_, PyDict>,
+    set: &ConnectionSet,
+    map: Option<&PartMap>,
+) -> PyResult<()> {
     let put = |name: &str, values: Vec<u64>| {
         arrays.set_item(name, arrays::write(arrays.py(), values.into_iter())?)
     };
@@ -271,13 +263,15 @@ fn write_connections(arrays: &Bound<'_, PyDict>, set: &ConnectionSet) -> PyResul
     put("target", connections.iter().map(|c| c.target.0.into()).collect())?;
     put("words", connections.iter().map(|c| c.words.into()).collect())?;
     let Some(lists) = set.nodes() else { return Ok(()) };
-    let (mut first, mut nodes) = (vec![0], Vec::new());
+    let (mut first, mut nodes, mut numbers) = (vec![0], Vec::new(), Vec::new());
     for (id, _) in set.iter() {
         nodes.extend(lists.of(id).iter().copied().map(u64::from));
+        numbers.extend(map.iter().flat_map(|map| lists.of(id).iter().map(|&n| map.number(n))));
         first.push(to_u64(nodes.len()));
     }
     put("node_offsets", first)?;
-    put("nodes", nodes)
+    put("nodes", nodes)?;
+    if map.is_some() { put("node_numbers", numbers) } else { Ok(()) }
 }
 
 /// Writes the routes of all phases in their order, and the lengths of the phases.

@@ -101,6 +101,7 @@ fn mesh(node_count: usize, blocks: &[(String, usize, Vec<u8>)]) -> Result<Readin
         return Err(in_mesh("nodes".into(), message).into());
     }
     let mut assembly = Assembly::new("meshio");
+    assembly.count_from_0();
     assembly.set_nodes(node_count, Vec::new(), Vec::new());
     let mut total: u64 = 0;
     for (number, (shape, width, nodes)) in blocks.iter().enumerate() {
@@ -151,7 +152,9 @@ fn matrix(column_count: usize, first: &[u8], columns: &[u8]) -> Result<Reading, 
     let first = arrays::read_u32(first, wrong("indptr"))?;
     let columns = arrays::read_u32(columns, wrong("indices"))?;
     let matrix = Matrix::new(column_count, first, columns).map_err(|e| e.in_file(MATRIX))?;
-    Ok(Reading::from(MeshSource::Matrix(matrix)))
+    let mut reading = Reading::from(MeshSource::Matrix(matrix));
+    reading.first_number = 0;
+    Ok(reading)
 }
 
 /// The number of the part of each element, vertex or row, in the order of the input. `members` has

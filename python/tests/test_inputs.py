@@ -149,7 +149,7 @@ def test_a_partition_is_an_array_or_a_file(tmp_path):
     file.write_text("".join(f"{part}\n" for part in parts))
     again = conset.compile(matrix, "ring:4", partition=file)
     assert np.array_equal(again.part_cells, schedule.part_cells)
-    with pytest.raises(conset.InputError, match="<partition>.*5 lines for 6 items"):
+    with pytest.raises(conset.InputError, match="--partition.*5 lines for 6 items"):
         conset.compile(matrix, "ring:4", partition=parts[:5])
 
 
@@ -190,3 +190,68 @@ def test_patterns_and_machines(tmp_path):
     first.save(tmp_path / "five.json")
     reused = conset.compile([[0, 1, 5], [1, 2, 5]], "ring:5", reuse=first)
     assert reused.summary["sets"][0]["from"]
+
+
+def test_halos_of_elements_and_words_per_node(tmp_path):
+    mesh = plate(6)
+    mesh.cells = mesh.cells[1:]
+    elements = np.concatenate([block.data for block in mesh.cells])
+    schedule = conset.compile(mesh, "iwarp:2x2", halo="faces")
+    parts, cells, lists = schedule.item_parts, schedule.part_cells, schedule.node_lists
+    # The elements of other parts that share an edge, counted independently.
+    sides = {}
+    for element, corners in enumerate(elements.tolist()):
+        for a, b in zip(corners, corners[1:] + corners[:1]):
+            sides.setdefault(frozenset((a, b)), []).append(element)
+    expected = set()
+    for pair in sides.values():
+        for a, b in (pair, pair[::-1]) if len(pair) == 2 else ():
+            if parts[a] != parts[b]:
+                expected.add((int(cells[parts[a]]), int(cells[parts[b]]), a))
+    found = set()
+    for row, (source, target, _) in enumerate(zip(*schedule.connections)):
+        for element in lists.nodes[lists.offsets[row] : lists.offsets[row + 1]].tolist():
+            found.add((int(source), int(target), element))
+    assert found == expected
+    wider = conset.compile(mesh, "iwarp:2x2", halo="faces", layers=2, partition=parts)
+    assert wider.connections.words.sum() > schedule.connections.words.sum()
+    # Words per node: a number, an array, a file. The lists are in step with the words.
+    fixed = dict(machine="iwarp:2x2", partition=parts)
+    one = conset.compile(mesh, **fixed)
+    six = conset.compile(mesh, words_per_node=6, **fixed)
+    assert np.array_equal(six.connections.words, 6 * one.connections.words)
+    assert np.array_equal(np.diff(six.node_lists.offsets), six.connections.words)
+    weights = np.arange(1, len(mesh.points) + 1) % 3 + 1
+    file = tmp_path / "words"
+    file.write_text("".join(f"{weight}\n" for weight in weights))
+    for words in (weights, file):
+        weighted = conset.compile(mesh, words_per_node=words, **fixed)
+        assert weighted.connections.words.sum() == weights[one.node_lists.nodes].sum()
+    with pytest.raises(conset.InputError, match="'--words-per-node'"):
+        conset.compile(mesh, words_per_node=0, **fixed)
+    with pytest.raises(conset.InputError, match="--words-per-node:"):
+        conset.compile(mesh, words_per_node=weights[1:], **fixed)
+    with pytest.raises(conset.InputError, match="'--halo'"):
+        conset.compile(mesh, halo="corners", **fixed)
+
+
+def test_numbers_of_nodes_are_those_of_the_input(meshes, tmp_path):
+    of_mesh = conset.compile(plate(6), "iwarp:2x2").node_lists
+    assert np.array_equal(of_mesh.numbers, of_mesh.nodes), "meshio counts from 0"
+    schedule = conset.compile(meshes / "plate.msh", "iwarp:2x2")
+    lists = schedule.node_lists
+    assert np.array_equal(lists.numbers, lists.nodes + 1), "this file counts from 1"
+    # The schedule has the cell of each part and the numbers of its nodes.
+    schedule.save(tmp_path / "plate.json")
+    loaded = conset.load(tmp_path / "plate.json")
+    assert np.array_equal(loaded.part_cells, schedule.part_cells)
+    assert np.array_equal(loaded.node_lists.numbers, lists.numbers)
+    assert loaded.item_parts is None and loaded.item_cells is None
+
+
+def test_the_partition_is_searched(meshes):
+    first = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=1)
+    best = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=8, imbalance=5)
+    assert first.summary["parts"]["partition"]["looked_at"] == 1
+    assert best.summary["parts"]["partition"]["looked_at"] > 1
+    assert best.clocks <= first.clocks

@@ -225,9 +225,20 @@ def seconds(option: str, value: Any) -> Optional[float]:
         return None
     number = float(value)
     if not 0.0 <= number <= TIME_LIMIT_MAX:
-        shown = int(number) if number.is_integer() else number
-        raise InputError(f"{option}: {shown}: expected seconds, at most a year")
+        raise InputError(f"{option}: {number}: expected seconds, at most a year")
     return number
+
+
+def thousandths(option: str, value: Any) -> Optional[int]:
+    """A percentage as a number of thousandths, or ``None``."""
+    if value is None:
+        return None
+    percent, most = float(value), _conset.IMBALANCE_MAX / 10
+    if not 0.0 <= percent <= most:
+        raise InputError(
+            f"invalid value '{value}' for '{option}': expected a percentage from 0 to {most:g}"
+        )
+    return round(percent * 10)
 
 
 def parameters(params: Any) -> List[Tuple[str, str]]:
@@ -256,18 +267,18 @@ def dead(parts: Any) -> Tuple[List[int], List[Tuple[int, int]]]:
     return cells, links
 
 
-def partition(value: Any) -> Tuple[Optional[str], Optional[bytes]]:
-    """The path of a partition, or the lines of one: the part of each item."""
+def numbers(what: str, value: Any) -> Tuple[Optional[str], Optional[bytes]]:
+    """The path of a file with a number for each item, or the lines of one."""
     if value is None:
         return None, None
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value), None
-    parts = _integers(value, "partition")
-    if parts.ndim != 1:
+    array = _integers(value, what)
+    if array.ndim != 1:
         raise InputError(
-            f"<partition>: an array of shape {parts.shape}; expected the part of each item"
+            f"<{what}>: an array of shape {array.shape}; expected a number for each item"
         )
-    return None, "".join(f"{part}\n" for part in parts.tolist()).encode()
+    return None, "".join(f"{number}\n" for number in array.tolist()).encode()
 
 
 def native_options(
@@ -284,7 +295,13 @@ def native_options(
     if machine is not None and not isinstance(machine, (str, os.PathLike)):
         raise TypeError(f"machine is a str or a path, not {type(machine).__name__}")
     cells, links = dead(dead_parts)
-    path, lines = partition(partition_argument)
+    path, lines = numbers("partition", partition_argument)
+    words_per_node = rest["words_per_node"]
+    words_each = words_file = words_lines = None
+    if hasattr(words_per_node, "__index__") and np.ndim(words_per_node) == 0:
+        words_each = whole("--words-per-node", words_per_node, 1, _conset.WORDS_MAX)
+    else:
+        words_file, words_lines = numbers("words_per_node", words_per_node)
     algorithm = choice("--algorithm", rest["algorithm"], ["paper", "auto", "best"])
     time_limit = seconds("--time-limit", rest["time_limit"])
     max_plans = maybe_whole("--max-plans", rest["max_plans"], 1, U32_MAX)
@@ -297,7 +314,11 @@ def native_options(
                 "  help: leave out this option, or --algorithm paper"
             )
     _refuse_both("--time-limit", time_limit, "--max-plans", max_plans)
+    imbalance = thousandths("--imbalance", rest["imbalance"])
+    max_partitions = maybe_whole("--max-partitions", rest["max_partitions"], 1, U32_MAX)
     _refuse_both("--partition", path or lines, "--repartition", rest["repartition"] or None)
+    _refuse_both("--partition", path or lines, "--imbalance", imbalance)
+    _refuse_both("--partition", path or lines, "--max-partitions", max_partitions)
     return {
         "machine": None if machine is None else os.fspath(machine),
         "params": parameters(params),
@@ -310,6 +331,11 @@ def native_options(
         "repartition": bool(rest["repartition"]),
         "ignore_periodic": bool(rest["ignore_periodic"]),
         "elements": choice("--elements", rest["elements"], ["as-read", "triangles"]),
+        "halo": choice("--halo", rest["halo"], ["nodes", "faces", "edges", "rows"]),
+        "layers": maybe_whole("--layers", rest["layers"], 1, U32_MAX),
+        "words_each": words_each,
+        "words_file": words_file,
+        "words_lines": words_lines,
         "placement": choice(
             "--placement", rest["placement"], ["given", "curve", "bisect", "best"]
         ),
@@ -322,6 +348,8 @@ def native_options(
         ),
         "max_phases": maybe_whole("--max-phases", rest["max_phases"], 0, U32_MAX),
         "max_plans": max_plans,
+        "imbalance": imbalance,
+        "max_partitions": max_partitions,
         "time_limit": time_limit,
         "unlimited": bool(rest["unlimited"]),
         "fuse": [[str(name) for name in group] for group in fuse],

@@ -49,7 +49,8 @@ def page(schedule: Schedule) -> str:
     parts = schedule.summary.get("parts")
     if parts:
         low, high = parts["items_per_part"]
-        facts.append(("parts", f"{_number(parts['parts'])}, {_number(low)} to {_number(high)} items"))
+        items = f"{_number(low)} to {_number(high)} items"
+        facts.append(("parts", f"{_number(parts['parts'])}, {items}"))
     body = [
         f"<h1>{escape(title)}</h1>",
         "<table>",

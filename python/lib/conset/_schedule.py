@@ -42,7 +42,13 @@ class NodeLists(NamedTuple):
     offsets: Array
     """Where each list begins; one entry more than connections."""
     nodes: Array
-    """Nodes of the mesh, vertices of the graph or rows of the matrix, from 0."""
+    """Nodes or elements of the mesh, vertices of the graph or rows of the matrix, from 0."""
+    numbers: Optional[Array]
+    """The input's own numbers of :attr:`nodes`.
+
+    Those of a ``meshio.Mesh`` and of a matrix count from 0 as :attr:`nodes` do. ``None`` if the
+    sets come from a file of connections.
+    """
 
 
 class Routes(NamedTuple):
@@ -200,7 +206,7 @@ class SetSchedule:
         arrays = self._arrays
         if "nodes" not in arrays:
             return None
-        return NodeLists(arrays["node_offsets"], arrays["nodes"])
+        return NodeLists(arrays["node_offsets"], arrays["nodes"], arrays.get("node_numbers"))
 
     @cached_property
     def _arrays(self) -> Dict[str, Array]:
@@ -296,16 +302,16 @@ class Schedule:
         return self._set.node_lists
 
     @cached_property
-    def _parts(self) -> Tuple[Optional[Array], Optional[Array], Optional[Array]]:
-        items, cells, ids = self._native.parts()
-        return _optional(items), _optional(cells), _optional(ids)
+    def _parts(self) -> Tuple[Optional[Array], Optional[Array]]:
+        items, cells = self._native.parts()
+        return _optional(items), _optional(cells)
 
     @property
     def item_parts(self) -> Optional[Array]:
         """The part of each element, vertex or row, in the order of the input.
 
         Boundary elements are in the part of the element that they belong to. ``None`` if the input
-        was not divided into parts.
+        was not divided into parts, and for schedules that were loaded: files do not have it.
         """
         return self._parts[0]
 
@@ -321,14 +327,6 @@ class Schedule:
         if parts is None or cells is None:
             return None
         return cells[parts]
-
-    @property
-    def node_ids(self) -> Optional[Array]:
-        """The file's own number of each node of :attr:`node_lists`.
-
-        ``None`` if the file numbers its nodes in order.
-        """
-        return self._parts[2]
 
     def run(
         self, *, seed: int = 1, messages: bool = False, progress: ProgressArgument = None
@@ -432,8 +430,13 @@ def compile(
     parts: Optional[int] = None,
     partition: Union[str, "os.PathLike[str]", npt.ArrayLike, None] = None,
     repartition: bool = False,
+    imbalance: Optional[float] = None,
+    max_partitions: Optional[int] = None,
     ignore_periodic: bool = False,
     elements: str = "as-read",
+    halo: Optional[str] = None,
+    layers: Optional[int] = None,
+    words_per_node: Union[int, str, "os.PathLike[str]", npt.ArrayLike, None] = None,
     placement: Optional[str] = None,
     words: Optional[int] = None,
     seed: int = 1,
@@ -466,8 +469,16 @@ def compile(
     :param parts: The number of parts; the default is the number of cells of the machine.
     :param partition: The part of each element, vertex or row: an array, or the path of a file.
     :param repartition: Replace the decomposition that the input states.
+    :param imbalance: By how many percent the heaviest part may exceed the average weight; the
+        default is 3.
+    :param max_partitions: Look at no more than this many partitions.
     :param ignore_periodic: Keep nodes separate that the input joins across a periodic boundary.
     :param elements: ``"triangles"`` partitions the triangles of a nodal graph.
+    :param halo: What parts exchange: ``"nodes"``, ``"faces"``, ``"edges"`` or ``"rows"``; the
+        default is nodes for meshes, and rows for graphs and matrices.
+    :param layers: Layers of neighbours that a part needs, with the halos of faces, edges and rows.
+    :param words_per_node: Words of each exchanged node, element or row: a number, an array with one
+        number for each, or the path of a file.
     :param placement: ``"given"``, ``"curve"``, ``"bisect"`` or ``"best"``.
     :param words: Words of each connection of a pattern, or of connections without words.
     :param seed: The seed of all random choices.
@@ -498,8 +509,13 @@ def compile(
         parts=parts,
         partition_argument=partition,
         repartition=repartition,
+        imbalance=imbalance,
+        max_partitions=max_partitions,
         ignore_periodic=ignore_periodic,
         elements=elements,
+        halo=halo,
+        layers=layers,
+        words_per_node=words_per_node,
         placement=placement,
         seed=seed,
         algorithm=algorithm,

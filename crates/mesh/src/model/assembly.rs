@@ -224,7 +224,7 @@ impl Assembly {
     }
 
     /// States that nodes and elements without ids of their own count from 0 in the file.
-    pub(crate) fn count_from_0(&mut self) {
+    pub fn count_from_0(&mut self) {
         self.first_number = 0;
     }
 
