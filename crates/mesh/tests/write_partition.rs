@@ -122,11 +122,11 @@ fn check_vtu(reading: &Reading, parts: usize) {
     let cells_at = numbers - 8 - 4 * count;
     let parts_at = cells_at - 8 - 4 * count;
     let value = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    for part in 0..halo.parts.len() {
+    for (part, cell) in cells.iter().enumerate() {
         for &element in halo.parts.items_of(part) {
             let element = usize::try_from(element).unwrap();
             assert_eq!(value(parts_at + 4 * element), u32::try_from(part).unwrap());
-            assert_eq!(value(cells_at + 4 * element), cells[part].0);
+            assert_eq!(value(cells_at + 4 * element), cell.0);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The heat equation on a mesh that the solver reads itself; the solver is in `conset_examples::heat`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -213,6 +213,6 @@ pub(super) struct NodeNumbersJson<'a> {
     pub(super) listed: Cow<'a, [(u32, u64)]>,
 }
 
-fn no_rows(rows: &Cow<'_, [(u32, u64)]>) -> bool {
+fn no_rows(rows: &[(u32, u64)]) -> bool {
     rows.is_empty()
 }
