@@ -164,7 +164,7 @@ pub fn section() -> String {
         "{HEADING}\n\n\
          The default search against METIS's own partition with each of the seeds 1 to 6 (`--max-partitions 1`), in 16 and 64 parts on `iwarp:4x4` and `iwarp:8x8`, \
          predicted clocks. Asked: within 5 % of the best seed in at least 40 of 42 cases, never more than 10 % behind, in at most three times the time of one seed, or 1 s; \
-         what is missed is **bold**. Seconds are of reading, partitioning, placing and compiling.\n\n"
+         what is missed is **bold**. Seconds are of reading, partitioning, placing and compiling, by the clock of one run; other programs on the machine make them longer.\n\n"
     );
     let tuned: Vec<Mesh> = TUNED.iter().filter_map(|name| shared(name)).collect();
     let mut held_out: Vec<Mesh> = HELD_OUT.iter().filter_map(|name| shared(name)).collect();
