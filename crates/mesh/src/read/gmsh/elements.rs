@@ -63,8 +63,12 @@ impl Elements {
         }
     }
 
-    /// The only part that elements have, if they are in one only.
-    pub(super) fn only_part(&self) -> Option<u32> {
+    /// The only part that elements have, if they are in one only. Elements in no part do not count,
+    /// or make it `None` if `all` must be in it.
+    pub(super) fn only_part(&self, all: bool) -> Option<u32> {
+        if all && self.parts.contains(&NO_PART) {
+            return None;
+        }
         let mut parts = self.parts.iter().filter(|&&part| part != NO_PART);
         let first = *parts.next()?;
         parts.all(|&part| part == first).then_some(first)

@@ -114,13 +114,10 @@ pub(super) fn read_names(reader: &mut Reader<'_>) -> Result<BTreeMap<(u8, i32), 
         let quote = line.iter().position(|&b| b == b'"').unwrap_or(line.len());
         let mut words =
             line[..quote].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let mut number = || {
-            let text = std::str::from_utf8(words.next()?).ok()?;
-            text.parse::<i32>().ok()
-        };
-        let (dimension, tag) = match (number(), number()) {
-            (Some(tag), None) => (-1, tag),
-            (Some(dimension @ -1..=3), Some(tag)) => (dimension, tag),
+        let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<i32>().ok();
+        let (dimension, tag) = match (words.next().map(number), words.next().map(number)) {
+            (Some(Some(tag)), None) => (-1, tag),
+            (Some(Some(dimension @ -1..=3)), Some(Some(tag))) => (dimension, tag),
             _ => {
                 let message =
                     format!("`{}`; expected dimension (0 to 3), tag and name", show(line));

@@ -141,7 +141,7 @@ pub(super) fn read_piece(file: &str, bytes: &[u8]) -> Result<(Assembly, Option<S
     };
     let is_exact = version != Version::V2;
     let part_count = entities.part_count;
-    let part = elements.only_part().filter(|_| part_count > 1 || !is_exact);
+    let part = elements.only_part(!is_exact).filter(|_| part_count > 1 || !is_exact);
     let split = part.map(|part| Split { part, part_count, is_exact, end });
     elements.finish(&mut assembly, entities.part_count, &names);
     Ok((assembly, split))

@@ -20,7 +20,9 @@ pub(super) fn read_periodic(
     if text {
         reader.set_text();
     }
-    let links = reader.size("the number of periodic links")?;
+    let what = "the number of periodic links";
+    // In binary files of 4.0 an `int`, as everything but the number of pairs.
+    let links = if version == Version::V40 { reader.count(what)? } else { reader.size(what)? };
     for _ in 0..links {
         reader.int("the dimension of an entity")?;
         reader.int("the tag of an entity")?;
