@@ -140,8 +140,9 @@ impl CallFault {
 
 impl From<InputError> for CallFault {
     fn from(error: InputError) -> Self {
-        // Options have the names of their fields.
-        Self::of(Status::Input, &error.with_options(|name| Some(format!("`{name}`"))))
+        // Options have the names of their fields; `<memory>` is an image that is not a file.
+        let spelling = |name: &str| (name != "memory").then(|| format!("`{name}`"));
+        Self::of(Status::Input, &error.with_options(spelling))
     }
 }
 

@@ -174,7 +174,7 @@ fn given_partitions_are_not_changed() {
     assert_eq!(placed.partition.unwrap().method, "given");
     let asked = LoadOptions::default().imbalance(30);
     let error = input::load(name, &bytes, &machine, &asked, &mut |_| ()).unwrap_err();
-    assert!(error.to_string().contains("--imbalance"), "{error}");
+    assert!(error.to_string().contains("<imbalance>"), "{error}");
 }
 
 #[test]

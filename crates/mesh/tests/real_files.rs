@@ -92,7 +92,7 @@ fn one_sided_edges_are_refused_as_graph_and_read_as_connections() {
     let Some(bytes) = bytes(name) else { return };
     let error = read(Format::MetisGraph, name, &bytes).unwrap_err();
     assert!(error.message.contains("706 entries"), "{error}");
-    assert!(error.help.as_ref().unwrap().contains("--format graph-connections"), "{error}");
+    assert!(error.help.as_ref().unwrap().contains("<format> graph-connections"), "{error}");
     let source = read(Format::GraphConnections, name, &bytes).unwrap();
     let partition = partition::stated(&source).unwrap();
     let halo = halo(&source, &partition, "wave").unwrap();

@@ -74,9 +74,9 @@ pub struct SlotConfig {
     /// The initial work limit of a trial that starts without a plan, in multiples of the work of
     /// placing all units once.
     pub effort: u64,
-    /// The maximum work limit of a trial, in the same unit: small sets end their search here, and
-    /// not at the end of the budget.
-    pub effort_most: u64,
+    /// The maximum work limit of a trial, in the same unit and per unit to be placed: small sets
+    /// need few passes, and end their search here and not at the end of the budget.
+    pub effort_per_unit: u64,
 }
 
 impl Default for SlotConfig {
@@ -95,7 +95,7 @@ impl Default for SlotConfig {
             far: 24,
             free_phases: 64,
             effort: 16,
-            effort_most: 1 << 10,
+            effort_per_unit: 4,
         }
     }
 }
@@ -304,7 +304,8 @@ impl<'a> SlotSearch<'a> {
                 self.trials.iter().enumerate()
             {
                 // Trials beyond the limit stay in the queue, so that they are not queued anew.
-                if effort > self.config.effort_most {
+                let most = self.config.effort_per_unit * to_u64(self.cuts[cut].units.count());
+                if effort > most.max(self.config.effort) {
                     continue;
                 }
                 if let Some(gain) = self.gain(cut, counts) {
