@@ -423,7 +423,7 @@ pub fn load(
     }
 }
 
-/// Partitions and places a mesh, graph or matrix that a reader of [`conset_mesh::read`] returned, as
+/// Partitions and places a mesh, graph or matrix that a reader of [`mod@conset_mesh::read`] returned, as
 /// from inputs that are several files.
 ///
 /// # Errors
