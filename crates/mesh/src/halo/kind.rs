@@ -6,7 +6,7 @@ use conset_ir::{Result, ShapeError, limits};
 use crate::model::{ElementType, Source};
 use crate::read::Cursor;
 
-/// What is exchanged between parts; the module documentation of [`crate::halo`] defines each kind.
+/// What is exchanged between parts; the module documentation of [`mod@crate::halo`] defines each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HaloKind {
