@@ -92,20 +92,20 @@ impl InputError {
     /// ```
     #[must_use]
     pub fn with_options(self, spelling: impl Fn(&str) -> Option<String>) -> Self {
-        let replaced = |text: String| spell_options(text, &spelling);
+        let replaced = |text: &str| spell_options(text, &spelling);
         Self {
-            file: replaced(self.file),
-            message: replaced(self.message),
-            help: self.help.map(replaced),
+            file: replaced(&self.file),
+            message: replaced(&self.message),
+            help: self.help.as_deref().map(replaced),
             ..self
         }
     }
 }
 
 /// Replaces each `<name>` of lower-case letters and hyphens by its spelling.
-fn spell_options(text: String, spelling: impl Fn(&str) -> Option<String>) -> String {
+fn spell_options(text: &str, spelling: impl Fn(&str) -> Option<String>) -> String {
     let mut spelled = String::with_capacity(text.len());
-    let mut rest = text.as_str();
+    let mut rest = text;
     while let Some(start) = rest.find('<') {
         let (before, from) = rest.split_at(start);
         spelled.push_str(before);
