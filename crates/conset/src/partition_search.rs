@@ -376,24 +376,17 @@ impl PartitionSearch<'_> {
             let place = self.place(&best.halo)?;
             return Ok((best, place));
         }
-        let priced: Vec<Result<_, CompileError>> = all
-            .into_par_iter()
-            .map(|candidate| {
-                let place = self.place(&candidate.halo)?;
-                let set = self.on_cells(&candidate.halo, &place)?;
-                Ok((self.trial(&machine, set), candidate, place))
-            })
-            .collect();
-        let mut best: Option<((bool, u64, u64), Candidate, Vec<CellId>)> = None;
-        for priced in priced {
-            let (price, candidate, place) = priced?;
-            let price = (candidate.score.unbalanced, price.0, price.1);
-            if best.as_ref().is_none_or(|best| price < best.0) {
-                best = Some((price, candidate, place));
-            }
-        }
-        let best = best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
-        Ok((best.1, best.2))
+        let priced = all.into_par_iter().map(|candidate| {
+            let place = self.place(&candidate.halo)?;
+            let set = self.on_cells(&candidate.halo, &place)?;
+            let price = (candidate.score.unbalanced, self.trial(&machine, set));
+            Ok((price, (candidate, place)))
+        });
+        let priced = priced.collect::<Result<Vec<_>, CompileError>>()?;
+        // The first of the cheapest.
+        let best = priced.into_iter().min_by_key(|(price, _)| *price);
+        let (_, best) = best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
+        Ok(best)
     }
 
     /// The price of a set's first plan, in the order of the objective. A set that cannot be planned
