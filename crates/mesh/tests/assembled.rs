@@ -241,7 +241,7 @@ fn abaqus_files_say_where_they_are_wrong() {
 
 #[test]
 fn exodus_files_say_where_they_are_wrong() {
-    use assembled::{NetCdf, exodus, ints};
+    use assembled::{NetCdf, exodus, ints, type_of_block};
     let error =
         |bytes: &[u8]| read_with(Format::Exodus, "f", bytes, &ReadOptions::default()).unwrap_err();
     let hdf5 = error(b"\x89HDF\r\n\x1a\n and more");
@@ -251,7 +251,7 @@ fn exodus_files_say_where_they_are_wrong() {
         NetCdf {
             version: 2,
             dimensions,
-            variables: vec![("connect1", &[3, 4], Some(("elem_type", kind)), 4, ints(nodes))],
+            variables: vec![("connect1", &[3, 4], vec![type_of_block(kind)], 4, ints(nodes))],
         }
         .bytes()
     };
@@ -288,6 +288,83 @@ fn exodus_files_say_where_they_are_wrong() {
     let inventory = reading(Format::Exodus, &bytes).inventory.unwrap();
     assert_eq!(inventory.groups[1].name, "block 200 (BEAM)");
     assert_eq!(inventory.unused[0].what, "1 node sets");
+}
+
+/// A block of one element with the given columns, nodes 1, 2, 3 and so on.
+fn exodus_block(kind: &str, columns: i32, degrees: Option<&[i32]>) -> Vec<u8> {
+    use assembled::{Attribute, NetCdf, ints, type_of_block};
+    let mut attributes = vec![type_of_block(kind)];
+    attributes.extend(degrees.map(|degrees| ("bex_elem_degrees", Attribute::Ints(degrees))));
+    let columns_64 = u64::try_from(columns).unwrap();
+    let dimensions = [
+        ("num_dim", 3),
+        ("num_nodes", columns_64),
+        ("num_elem", 1),
+        ("columns", columns_64),
+        ("num_el_blk", 1),
+    ];
+    let nodes: Vec<i32> = (1..=columns).collect();
+    let variables = vec![("connect1", &[2, 3][..], attributes, 4, ints(&nodes))];
+    NetCdf { version: 1, dimensions: &dimensions, variables }.bytes()
+}
+
+#[test]
+fn exodus_elements_have_the_nodes_of_their_columns() {
+    // The columns say how many nodes there are, whatever digits the name of the type has.
+    for (kind, columns, name) in [
+        ("HEX8", 8, "8-node hexahedron"),
+        ("HEX", 20, "20-node hexahedron"),
+        ("HEX8", 27, "27-node hexahedron"),
+        ("hex9", 9, "9-node hexahedron"),
+        ("QUAD9", 9, "9-node quadrilateral"),
+        ("QUAD5", 5, "5-node quadrilateral"),
+        ("SHELL4", 4, "4-node quadrilateral"),
+        ("SHELL9", 9, "9-node quadrilateral"),
+        ("TRISHELL", 6, "6-node triangle"),
+        ("TETRA10", 10, "10-node tetrahedron"),
+        ("TETRA", 14, "14-node tetrahedron"),
+        ("WEDGE18", 18, "18-node prism"),
+        ("PYRAMID14", 14, "14-node pyramid"),
+        ("EDGE3", 3, "3-node line"),
+    ] {
+        let reading = reading(Format::Exodus, &exodus_block(kind, columns, None));
+        let nodes: Vec<u32> = (0..columns as u32).collect();
+        assert_eq!(mesh(&reading).element(0), nodes, "{kind}");
+        let inventory = reading.inventory.as_ref().unwrap();
+        assert_eq!(inventory.elements[0].element_type.to_string(), name, "{kind}");
+    }
+    // Half of the columns of a spline are nodes, as its degrees say.
+    for (kind, degrees, nodes) in [
+        ("BEX_HEX", &[2, 2, 2][..], 27),
+        ("BEX_HEX", &[3, 2, 1], 24),
+        ("BEX_QUAD", &[2, 2], 9),
+        ("BEX_TRIANGLE", &[2], 6),
+        ("BEX_TETRA", &[3], 20),
+        ("bex_wedge", &[2, 1], 12),
+    ] {
+        let reading = reading(Format::Exodus, &exodus_block(kind, 2 * nodes, Some(degrees)));
+        assert_eq!(mesh(&reading).element(0).len() as i32, nodes, "{kind} {degrees:?}");
+    }
+    let refused = |kind: &str, columns, degrees| {
+        let bytes = exodus_block(kind, columns, degrees);
+        read_with(Format::Exodus, "f", &bytes, &ReadOptions::default()).unwrap_err().message
+    };
+    for (kind, columns, degrees, piece) in [
+        ("BEX_HEX", 54, None, "do not say how many of them are nodes"),
+        ("BEX_HEX", 54, Some(&[2, 2][..]), "do not say how many"),
+        ("BEX_HEX", 54, Some(&[2, 2, -2]), "do not say how many"),
+        ("BEX_HEX", 55, Some(&[2, 2, 2]), "has 55 columns; expected 54"),
+        ("BEX_HEX", 27, Some(&[2, 2, 2]), "has 27 columns; expected 54"),
+        ("BEX_QUAD", 18, Some(&[i32::MAX, i32::MAX]), "has 18 columns; expected"),
+        ("BEX_HEX", 54, Some(&[i32::MAX; 3]), "do not say how many"),
+        ("BEX_BLOB", 18, Some(&[2, 2]), "do not say how many"),
+        ("SHELL", 5, None, "type `SHELL` with 5 nodes is not known"),
+        ("PENTA", 6, None, "type `PENTA` with 6 nodes is not known"),
+        ("", 8, None, "type `` with 8 nodes is not known"),
+    ] {
+        let message = refused(kind, columns, degrees);
+        assert!(message.contains(piece), "{piece}: {message}");
+    }
 }
 
 #[test]

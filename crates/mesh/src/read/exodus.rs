@@ -2,12 +2,15 @@
 //!
 //! Blocks of elements of one type (`connect1`, `connect2`, ...) whose nodes count from 1; the type
 //! is the attribute `elem_type`, the number of nodes the shape of the array. Blocks become groups.
-//! An element of a spline (`BEX_HEX`) has its control points as nodes.
+//! An element of a spline (`BEX_HEX`) has its control points as nodes. Its row of the array has twice
+//! as many columns: behind each element's nodes are as many vectors of its Bézier extraction. The
+//! attribute `bex_elem_degrees` says how many there are.
 //! `node_num_map` and `elem_num_map` have the file's own numbers. Polygons (`nsided` blocks) are
 //! read.
 //!
-//! Refused, each with its reason: HDF5 files (NetCDF-4), polyhedra (`nfaced` blocks), and one file
-//! of a mesh that was spread over several. Side and node sets, results and time steps are not used.
+//! Refused, each with its reason: HDF5 files (NetCDF-4), polyhedra (`nfaced` blocks), types whose shape
+//! the name does not say, splines whose columns do not fit their degrees, and one file of a mesh that
+//! was spread over several. Side and node sets, results and time steps are not used.
 
 use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Result, limits};
@@ -63,7 +66,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Assembly> {
         let name = names.get(block - 1).filter(|name| !name.is_empty()).cloned();
         let name = name.unwrap_or_else(|| format!("block {}", number.unwrap_or(to_u64(block))));
         assembly.add_group(format!("{name} ({type_name})"), assembly.element_count() - before);
-        if type_name.to_ascii_uppercase().starts_with("BEX_") {
+        if is_spline(&type_name) {
             let what = format!("Bézier extraction of {name}");
             assembly.add_unused(what, "coefficients; elements share control points");
         }
@@ -143,6 +146,48 @@ fn ids(data: &mut Dataset<'_>, name: &str, count: usize) -> Result<Vec<u64>> {
     }
 }
 
+/// Whether the elements of a block are those of a spline.
+fn is_spline(type_name: &str) -> bool {
+    type_name.to_ascii_uppercase().starts_with("BEX_")
+}
+
+/// The number of nodes of a spline's elements, which are the first half of the columns.
+///
+/// # Errors
+/// Why the columns cannot be told apart.
+fn spline_nodes(type_name: &str, degrees: &[i32], columns: usize) -> Result<usize, String> {
+    let shown = show(type_name.as_bytes());
+    let nodes = columns / 2;
+    let shape = from_exodus(type_name, nodes);
+    let points: Option<Vec<usize>> = degrees
+        .iter()
+        .map(|&degree| usize::try_from(degree).ok()?.checked_add(1).filter(|&points| points > 1))
+        .collect();
+    // The points of a simplex of one degree, and of products of lines and triangles.
+    let triangle = |n: usize| n.checked_mul(n.checked_add(1)?).map(|twice| twice / 2);
+    let expected = points.as_deref().and_then(|points| match (shape?, points) {
+        (Shape::Line, &[a]) => Some(a),
+        (Shape::Quadrilateral, &[a, b]) => a.checked_mul(b),
+        (Shape::Hexahedron, &[a, b, c]) => a.checked_mul(b)?.checked_mul(c),
+        (Shape::Triangle, &[a]) => triangle(a),
+        (Shape::Tetrahedron, &[a]) => Some(triangle(a)?.checked_mul(a.checked_add(2)?)? / 3),
+        (Shape::Prism, &[a, b]) => triangle(a)?.checked_mul(b),
+        _ => None,
+    });
+    match expected {
+        Some(expected) if expected == nodes && columns == 2 * nodes => Ok(nodes),
+        Some(expected) => Err(format!(
+            "has {columns} columns; expected {} for type `{shown}` of degrees {degrees:?}: \
+             {expected} nodes and as many vectors of the extraction",
+            expected.saturating_mul(2)
+        )),
+        None => Err(format!(
+            "has {columns} columns for type `{shown}`; its degrees (bex_elem_degrees {degrees:?}) \
+             do not say how many of them are nodes"
+        )),
+    }
+}
+
 /// Reads the elements of a block; the name of their type.
 fn read_block(
     data: &mut Dataset<'_>,
@@ -152,10 +197,18 @@ fn read_block(
 ) -> Result<String> {
     let name = format!("connect{block}");
     let variable = data.variable(&name);
-    let type_name = variable.and_then(|v| v.attribute("elem_type")).unwrap_or("").to_owned();
+    let type_name = variable.and_then(|v| v.text_attribute("elem_type")).unwrap_or("").to_owned();
     let shape_of_array = variable.map(|v| v.shape.clone()).unwrap_or_default();
     let shown = show(type_name.as_bytes());
-    let bezier = type_name.to_ascii_uppercase().starts_with("BEX_");
+    let spline_nodes = match is_spline(&type_name) {
+        false => None,
+        true => {
+            let degrees = variable.and_then(|v| v.integer_attribute("bex_elem_degrees"));
+            let columns = shape_of_array.last().copied().unwrap_or(0);
+            let nodes = spline_nodes(&type_name, degrees.unwrap_or_default(), columns);
+            Some(nodes.map_err(|message| data.cursor.error_at(0, format!("{name} {message}")))?)
+        }
+    };
     if type_name.to_ascii_uppercase().starts_with("NFACED") {
         return Err(data
             .cursor
@@ -173,11 +226,11 @@ fn read_block(
             .map(|&count| count.map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX)))
             .collect()
     } else {
-        let [elements, per_element] = shape_of_array[..] else {
+        let [elements, columns] = shape_of_array[..] else {
             let message = format!("{name} has {} dimensions; expected 2", shape_of_array.len());
             return Err(data.cursor.error_at(0, message));
         };
-        vec![per_element; elements]
+        vec![columns; elements]
     };
     let total = counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
     if total != Some(nodes.len()) {
@@ -190,9 +243,8 @@ fn read_block(
     for (element, count) in counts.into_iter().enumerate() {
         let (row, behind) = rest.split_at(count);
         rest = behind;
-        // The second half are the coefficients of the Bézier extraction, one for each node.
-        let count = if bezier { count / 2 } else { count };
-        let row = &row[..count];
+        let row = &row[..spline_nodes.unwrap_or(count)];
+        let count = row.len();
         let error = |message: String| {
             data.cursor.error_at(0, format!("{name}, element {}: {message}", element + 1))
         };

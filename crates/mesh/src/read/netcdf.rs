@@ -55,22 +55,40 @@ impl Kind {
     }
 }
 
-/// A variable: its place in the file, its shape, and those of its attributes that are text.
+/// A variable: its place in the file, its shape, and those of its attributes that are text or
+/// integers.
 pub(super) struct Variable {
     pub(super) name: String,
     /// Lengths of its dimensions.
     pub(super) shape: Vec<usize>,
-    attributes: Vec<(String, String)>,
+    attributes: Vec<(String, Attribute)>,
     kind: Kind,
     begin: usize,
     /// Has the unlimited dimension.
     record: bool,
 }
 
+/// The value of an attribute.
+enum Attribute {
+    Text(String),
+    Integers(Vec<i32>),
+}
+
 impl Variable {
     /// A text attribute.
-    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    pub(super) fn text_attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find_map(|(key, value)| match value {
+            Attribute::Text(text) if key == name => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// An attribute of 32-bit integers.
+    pub(super) fn integer_attribute(&self, name: &str) -> Option<&[i32]> {
+        self.attributes.iter().find_map(|(key, value)| match value {
+            Attribute::Integers(numbers) if key == name => Some(numbers.as_slice()),
+            _ => None,
+        })
     }
 }
 
@@ -280,8 +298,8 @@ impl Header<'_> {
             .ok_or_else(|| self.cursor.error(format!("type {number}; expected 1 to 11")))
     }
 
-    /// The text attributes of a list of attributes.
-    fn attributes(&mut self) -> Result<Vec<(String, String)>> {
+    /// The attributes of a list that are text or 32-bit integers.
+    fn attributes(&mut self) -> Result<Vec<(String, Attribute)>> {
         let mut attributes = Vec::new();
         for _ in 0..self.list(12, "attributes")? {
             let name = self.name("the name of an attribute")?;
@@ -289,8 +307,14 @@ impl Header<'_> {
             let count = self.number("the length of an attribute")?;
             let size = count.saturating_mul(to_u64(kind.size()));
             let bytes = self.padded(size, "an attribute")?;
-            if kind == Kind::Char {
-                attributes.push((name, text(bytes)));
+            match kind {
+                Kind::Char => attributes.push((name, Attribute::Text(text(bytes)))),
+                Kind::Int => {
+                    let (numbers, _) = bytes.as_chunks();
+                    let numbers = numbers.iter().map(|&number| i32::from_be_bytes(number));
+                    attributes.push((name, Attribute::Integers(numbers.collect())));
+                }
+                _ => {}
             }
         }
         Ok(attributes)

@@ -179,8 +179,19 @@ pub(crate) struct NetCdf<'a> {
     pub(crate) variables: Vec<Variable<'a>>,
 }
 
-/// Name, dimensions, text attribute, type and big-endian values.
-type Variable<'a> = (&'a str, &'a [u64], Option<(&'a str, &'a str)>, u32, Vec<u8>);
+/// Name, dimensions, attributes, type and big-endian values.
+type Variable<'a> = (&'a str, &'a [u64], Vec<(&'a str, Attribute<'a>)>, u32, Vec<u8>);
+
+/// The value of an attribute of a variable.
+pub(crate) enum Attribute<'a> {
+    Text(&'a str),
+    Ints(&'a [i32]),
+}
+
+/// The attribute with the type of a block.
+pub(crate) fn type_of_block(name: &str) -> (&str, Attribute<'_>) {
+    ("elem_type", Attribute::Text(name))
+}
 
 impl NetCdf<'_> {
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -220,17 +231,26 @@ impl NetCdf<'_> {
         number(&mut bytes, 2, false);
         text(&mut bytes, "plate");
         list(&mut bytes, 11, self.variables.len());
-        for (name, dimensions, attribute, kind, values) in &self.variables {
+        for (name, dimensions, attributes, kind, values) in &self.variables {
             text(&mut bytes, name);
             number(&mut bytes, dimensions.len() as u64, wide);
             for &dimension in *dimensions {
                 number(&mut bytes, dimension, wide);
             }
-            list(&mut bytes, 12, usize::from(attribute.is_some()));
-            if let Some((key, value)) = attribute {
+            list(&mut bytes, 12, attributes.len());
+            for (key, value) in attributes {
                 text(&mut bytes, key);
-                number(&mut bytes, 2, false);
-                text(&mut bytes, value);
+                match value {
+                    Attribute::Text(value) => {
+                        number(&mut bytes, 2, false);
+                        text(&mut bytes, value);
+                    }
+                    Attribute::Ints(values) => {
+                        number(&mut bytes, 4, false);
+                        number(&mut bytes, values.len() as u64, wide);
+                        bytes.extend(ints(values));
+                    }
+                }
             }
             number(&mut bytes, u64::from(*kind), false);
             number(&mut bytes, values.len() as u64, wide);
@@ -263,12 +283,12 @@ pub(crate) fn exodus(version: u8) -> Vec<u8> {
         version,
         dimensions: &dimensions,
         variables: vec![
-            ("coordx", &[1], None, 6, reals(&[0., 1., 0., 1.])),
-            ("coordy", &[1], None, 6, reals(&[0., 0., 1., 1.])),
-            ("connect1", &[4, 5], Some(("elem_type", "TRI3")), 4, ints(&[1, 2, 3, 2, 4, 3])),
-            ("connect2", &[6, 7], Some(("elem_type", "BEAM")), 4, ints(&[1, 2])),
-            ("node_num_map", &[1], None, 4, ints(&[30, 10, 20, 40])),
-            ("eb_prop1", &[3], None, 4, ints(&[100, 200])),
+            ("coordx", &[1], vec![], 6, reals(&[0., 1., 0., 1.])),
+            ("coordy", &[1], vec![], 6, reals(&[0., 0., 1., 1.])),
+            ("connect1", &[4, 5], vec![type_of_block("TRI3")], 4, ints(&[1, 2, 3, 2, 4, 3])),
+            ("connect2", &[6, 7], vec![type_of_block("BEAM")], 4, ints(&[1, 2])),
+            ("node_num_map", &[1], vec![], 4, ints(&[30, 10, 20, 40])),
+            ("eb_prop1", &[3], vec![], 4, ints(&[100, 200])),
         ],
     }
     .bytes()
