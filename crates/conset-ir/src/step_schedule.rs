@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::digest::digest;
 use crate::error::ShapeError;
 use crate::machine::Machine;
+use crate::part_map::PartMap;
 use crate::schedule::{Binding, Origin};
 use crate::set::Program;
 use crate::steps::Steps;
@@ -55,19 +56,23 @@ pub struct StepSchedule {
     sets: Vec<SetSteps>,
     origin: Option<Origin>,
     digest: Option<u64>,
+    part_map: Option<PartMap>,
 }
 
 impl StepSchedule {
     /// Combines compiled sets.
     ///
     /// # Errors
-    /// A set that was compiled for another machine, two sets of the same name, too many sets, or an
+    /// No sets, a set that was compiled for another machine, two sets of the same name, too many sets, or an
     /// origin with a text that is too long or has control characters.
     pub fn new(
         machine: Arc<Machine>,
         sets: Vec<SetSteps>,
         origin: Option<Origin>,
     ) -> Result<Self, ShapeError> {
+        if sets.is_empty() {
+            return Err(ShapeError::new("sets", "a program of steps has at least one set"));
+        }
         origin.iter().try_for_each(Origin::check)?;
         for (row, set) in sets.iter().enumerate() {
             let own = set.steps.machine();
@@ -80,7 +85,7 @@ impl StepSchedule {
         }
         // This checks the names and the number of sets.
         Program::new(sets.iter().map(|s| s.steps.set().clone()).collect())?;
-        Ok(Self { machine, sets, origin, digest: None })
+        Ok(Self { machine, sets, origin, digest: None, part_map: None })
     }
 
     /// The same schedule with the digest of its program.
@@ -105,6 +110,22 @@ impl StepSchedule {
     /// The digest of the program in this schedule.
     pub fn recomputed_digest(&self) -> u64 {
         digest(&self.machine, self.sets.iter().map(|s| &**s.steps.set()))
+    }
+
+    /// The same schedule with the parts and node numbers of the input that it was compiled from.
+    ///
+    /// # Errors
+    /// A part on a cell that is not a cell with an agent.
+    pub fn with_part_map(self, part_map: Option<PartMap>) -> Result<Self, ShapeError> {
+        if let Some(map) = &part_map {
+            map.check(self.machine.agent_count())?;
+        }
+        Ok(Self { part_map, ..self })
+    }
+
+    /// The parts and node numbers of the input, if it was divided into parts.
+    pub fn part_map(&self) -> Option<&PartMap> {
+        self.part_map.as_ref()
     }
 
     /// The machine of the schedule.

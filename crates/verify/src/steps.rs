@@ -151,6 +151,11 @@ fn check_pairing(steps: &Steps, lists: &Lists<u32>, findings: &mut Findings) {
                 continue;
             };
             let message = messages.get(index(row));
+            if message.source == message.target {
+                // Both operations are in one list; the message is refused by another rule.
+                *mark = 3;
+                continue;
+            }
             let end = if message.source.0 == cell {
                 1
             } else if message.target.0 == cell {
