@@ -63,7 +63,7 @@ pub struct StepMessage<'a> {
 }
 
 impl StepMessage<'_> {
-    /// The words of all pieces together.
+    /// The words of all pieces together, which 32 bits can count.
     pub fn words(&self) -> u64 {
         self.pieces.iter().map(|piece| u64::from(piece.words)).sum()
     }
@@ -106,7 +106,7 @@ impl StepMessages {
     /// Adds a message to the last step, which [`StepMessages::end_step`] ends.
     ///
     /// # Errors
-    /// No pieces, or more messages or pieces than the limits.
+    /// No pieces, more words than 32 bits can count, or more pieces than the limit.
     pub fn push(
         &mut self,
         source: CellId,
@@ -120,6 +120,13 @@ impl StepMessages {
         let end = self.pieces.len() + pieces.len();
         if end > limits::PIECES {
             return Err(ShapeError::new(place(), format!("more than {} pieces", limits::PIECES)));
+        }
+        let words: u64 = pieces.iter().map(|piece| u64::from(piece.words)).sum();
+        if words > u32::MAX.into() {
+            return Err(ShapeError::new(
+                place(),
+                format!("a message of {words} words; at most {}", u32::MAX),
+            ));
         }
         self.pieces.extend_from_slice(pieces);
         self.heads.push(MessageHead { source, target, end: to_u32(end) });

@@ -316,7 +316,7 @@ fn steps(rng: &mut Rng, machine: &Arc<Machine>, set: Arc<ConnectionSet>) -> Step
                 let piece = Piece::whole(&set, ConnectionId(rng.below(set.len()) as u32));
                 match rng.below(3) {
                     0 => Piece { first_word: rng.number() as u32, ..piece },
-                    1 => Piece { words: rng.number() as u32, ..piece },
+                    1 => Piece { words: rng.number() as u32 >> 2, ..piece },
                     _ => piece,
                 }
             });
