@@ -107,6 +107,7 @@ fn round_trip(document: &Document) {
                 conset::verify::lift(image).expect("an accepted image can be lifted");
             }
         }
+        Document::Steps(schedule) => drop(conset::verify::check_step_schedule(schedule)),
         Document::Timetable(timetable) => drop(conset::verify::check_timetable(timetable)),
         Document::Routing(routing) => drop(conset::verify::routing(routing)),
         Document::Machine(_) | Document::Program { .. } => {}

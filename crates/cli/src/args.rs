@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conset::steps::StepAlgorithm;
 use conset_ir::convert::{to_f64, to_u32, to_u64, truncate};
 use conset_ir::limits;
 use conset_mesh::partition::MAX_IMBALANCE;
@@ -96,12 +97,12 @@ The trace opens in chrome://tracing or ui.perfetto.dev.")]
     /// Reproduce the tables and figures of the ConSet paper.
     #[command(after_help = "Example: conset reproduce 2 --figures figures")]
     Reproduce(ReproduceArgs),
-    /// Show a schedule: its summary, phases, routes, timetable, channels, links, contexts, one cell or
+    /// Show a schedule: its summary, phases or steps, routes, timetable, channels, links, contexts, one cell or
     /// one connection.
     #[command(after_help = "\
 Example: conset show cell 5 all.json
 WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
-connection X (12 or x12).")]
+connection X (12 or x12); of a schedule of steps: summary, steps, cell C or connection X.")]
     Show(ShowArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
@@ -338,8 +339,12 @@ pub(crate) enum ElementsArg {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompilerArgs {
-    /// Algorithm for routing and scheduling [default: auto].
+    /// What the input is compiled to [default: phases].
     #[arg(long, value_enum)]
+    pub(crate) by: Option<By>,
+    /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
+    /// greedy, loaded or levels:RxR.. (as levels:16x16) for steps [default: auto].
+    #[arg(long, value_parser = algorithm)]
     pub(crate) algorithm: Option<AlgorithmArg>,
     /// Objective that `auto` minimises [default: time].
     #[arg(long, value_enum)]
@@ -398,13 +403,36 @@ pub(crate) struct CompilerArgs {
     pub(crate) reuse: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// What an input is compiled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// Phases, whose routes are in the tables of the machine.
+    Phases,
+    /// Messages in steps, for machines without tables.
+    Steps,
+    /// Whichever of the two takes fewer clocks on the machine.
+    Best,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AlgorithmArg {
     /// The algorithm of the ConSet paper (sections 4.4.1 and 4.4.2).
     Paper,
     /// Tries several planners and keeps the cheapest plan.
-    #[value(alias = "best")]
     Auto,
+    /// One planner of steps.
+    Steps(StepAlgorithm),
+}
+
+fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
+    match (name, StepAlgorithm::parse(name)) {
+        ("paper", _) => Ok(AlgorithmArg::Paper),
+        ("auto" | "best", _) => Ok(AlgorithmArg::Auto),
+        (_, Some(planner)) => Ok(AlgorithmArg::Steps(planner)),
+        (_, None) => Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
+                          recursive, greedy, loaded or levels:RxR.. (as levels:16x16)"
+            .to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use conset::input::{self, Input, LoadOptions, LoadedProgram, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
+use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
 use conset_files::Opened;
 use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
@@ -14,7 +15,7 @@ use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
 use crate::args::{
-    AlgorithmArg, CompilerArgs, ElementsArg, HaloArg, InputArgs, MachineArgs, ObjectiveArg,
+    AlgorithmArg, By, CompilerArgs, ElementsArg, HaloArg, InputArgs, MachineArgs, ObjectiveArg,
     PlacementArg, WordsArg,
 };
 use crate::error::CliError;
@@ -379,6 +380,7 @@ pub(crate) fn compiled(
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
             Compiled::import(schedule.clone(), &mut |p| bar.observe(p))
         }
+        Input::Steps(_) => return Err(is_steps(&input.input).into()),
         Input::Image(image) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "image")?;
             Compiled::import_image(image.clone(), &mut |p| bar.observe(p))
@@ -407,11 +409,8 @@ fn configured<'a>(
         .rip_up_iterations(args.rip_up_iterations)
         .max_plans(args.max_plans)
         .unlimited(args.unlimited);
-    if let Some(algorithm) = args.algorithm {
-        compiler = compiler.algorithm(match algorithm {
-            AlgorithmArg::Paper => Algorithm::Paper,
-            AlgorithmArg::Auto => Algorithm::Auto,
-        });
+    if args.algorithm == Some(AlgorithmArg::Paper) {
+        compiler = compiler.algorithm(Algorithm::Paper);
     }
     if let Some(objective) = args.objective {
         compiler = compiler.objective(self::objective(objective));
@@ -445,7 +444,7 @@ fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
         ("--explain-search", compiler.explain_search),
     ];
     if let (Some(AlgorithmArg::Paper), Some((option, _))) =
-        (compiler.algorithm, tried.iter().find(|(_, given)| *given))
+        (&compiler.algorithm, tried.iter().find(|(_, given)| *given))
     {
         return Err(wrong(option, At::Whole, "--algorithm paper does not search")
             .help("leave out this option, or --algorithm paper"));
@@ -466,8 +465,15 @@ fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError>
         Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p))
             .map(|compiled| compiled.schedule().clone())
             .map_err(|e| CliError::of_compile(e, &bytes)),
+        Input::Steps(_) => Err(is_steps(&name).into()),
         Input::Program(_) | Input::Machine(_) => Err(not_compiled(&name).into()),
     }
+}
+
+/// The error for a schedule of steps where phases are needed.
+pub(crate) fn is_steps(name: &str) -> InputError {
+    wrong_kind(name, "this is a schedule of steps; expected one of phases, or an image")
+        .help("conset verify, show, info and run read schedules of steps")
 }
 
 /// The error for a file of a kind that the subcommand does not accept.
@@ -492,6 +498,7 @@ pub(crate) fn refuse_recompiling(
         ("--machine", machine.machine.is_some()),
         ("--param", !machine.params.is_empty()),
         ("--dead", !machine.dead.is_empty()),
+        ("--by", given(|c| c.by.is_some())),
         ("--algorithm", given(|c| c.algorithm.is_some())),
         ("--objective", given(|c| c.objective.is_some())),
         ("--rip-up-iterations", given(|c| c.rip_up_iterations.is_some())),
@@ -548,14 +555,125 @@ fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u
 
 /// The compiled program in a schedule or image file, checked.
 pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, CliError> {
+    match any_compiled_file(file, terminal)? {
+        Either::Phases(compiled) => Ok(*compiled),
+        Either::Steps(_) => Err(is_steps(&file.display().to_string()).into()),
+    }
+}
+
+/// A compiled program of either kind.
+pub(crate) enum Either {
+    Phases(Box<Compiled>),
+    Steps(CompiledSteps),
+}
+
+/// The compiled program of either kind in a file, checked.
+pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
     let (name, bytes) = files::read(file)?;
     let mut bar = ProgressDisplay::new(terminal.quiet);
+    let boxed = |compiled| Either::Phases(Box::new(compiled));
     match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)),
+        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
+        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
+        Input::Steps(schedule) => CompiledSteps::import(schedule).map(Either::Steps),
         Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
     .map_err(|e| CliError::of_compile(e, &bytes))
+}
+
+/// Compiles a program to what `--by` states, or imports a compiled file.
+pub(crate) fn compiled_by(
+    job: &LoadedInput,
+    input: &InputArgs,
+    compiler: &CompilerArgs,
+    bar: &mut ProgressDisplay,
+) -> Result<Choice, CliError> {
+    let phases = |bar: &mut ProgressDisplay| {
+        compiled(job, input, compiler, bar).map(|compiled| Either::Phases(Box::new(compiled)))
+    };
+    let (chosen, other) = match (&job.input, compiler.by.unwrap_or(By::Phases)) {
+        (Input::Steps(schedule), _) => {
+            refuse_recompiling(&input.options.machine, Some(compiler), "schedule of steps")?;
+            let import = CompiledSteps::import(schedule.clone());
+            (Either::Steps(import.map_err(|e| CliError::of_compile(e, &job.bytes))?), None)
+        }
+        (Input::Program(loaded), By::Steps) => {
+            (Either::Steps(compiled_to_steps(job, loaded, input, compiler, bar)?), None)
+        }
+        (Input::Program(loaded), By::Best) => {
+            let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
+            let phases = compiled(job, input, compiler, bar)?;
+            let sets = phases.schedule().sets().iter();
+            let clocks: u64 = sets.map(|set| set.predicted_clocks).sum();
+            match steps.predicted_clocks() < clocks {
+                true => {
+                    let other = ("phases", clocks);
+                    (Either::Steps(steps), Some(other))
+                }
+                false => {
+                    let other = ("steps", steps.predicted_clocks());
+                    (Either::Phases(Box::new(phases)), Some(other))
+                }
+            }
+        }
+        _ => {
+            if let Some(AlgorithmArg::Steps(planner)) = &compiler.algorithm {
+                let message = format!("{} is a planner of steps", planner.name());
+                let error = InputError::new("--algorithm", At::Whole, message);
+                return Err(error.help("add --by steps").into());
+            }
+            (phases(bar)?, None)
+        }
+    };
+    Ok(Choice { chosen, other })
+}
+
+/// A compiled program, and what else it was compared with: its name and its clocks.
+pub(crate) struct Choice {
+    pub(crate) chosen: Either,
+    pub(crate) other: Option<(&'static str, u64)>,
+}
+
+fn compiled_to_steps(
+    job: &LoadedInput,
+    loaded: &LoadedProgram,
+    input: &InputArgs,
+    args: &CompilerArgs,
+    bar: &mut ProgressDisplay,
+) -> Result<CompiledSteps, CliError> {
+    let best = args.by == Some(By::Best);
+    let unused = [
+        ("--reuse", args.reuse.is_some()),
+        ("--fuse", !args.fuse.is_empty()),
+        ("--objective", args.objective.is_some()),
+        ("--max-phases", args.max_phases.is_some()),
+        ("--time-limit", args.time_limit.is_some()),
+        ("--rip-up-iterations", args.rip_up_iterations.is_some() && !best),
+        ("--algorithm", args.algorithm.is_some() && best),
+        ("--algorithm", args.algorithm == Some(AlgorithmArg::Paper)),
+    ];
+    if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
+        let by = if best { "--by best" } else { "--by steps" };
+        let message = format!("{option} is for phases; it has no effect with {by}");
+        let error = InputError::new(*option, At::Whole, message);
+        return Err(error.help(format!("leave out {option}, or {by}")).into());
+    }
+    let mut compiler = StepCompiler::new(&job.machine)
+        .seed(input.seed())
+        .max_plans(args.max_plans)
+        .unlimited(args.unlimited);
+    if let Some(AlgorithmArg::Steps(planner)) = &args.algorithm {
+        compiler = compiler.algorithm(planner.clone());
+    }
+    compiler
+        .compile(&loaded.program, &mut |p| bar.observe(p))
+        .and_then(|compiled| {
+            compiled.with_part_map(loaded.part_map.clone()).map_err(|error| CompileError::Bug {
+                stage: "placement",
+                message: error.to_string(),
+            })
+        })
+        .map_err(|e| CliError::of_compile(e, &job.bytes))
 }
 
 /// The contents of a file in one of the project's own formats.

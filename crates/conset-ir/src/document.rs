@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::routing::Routing;
 use crate::schedule::Schedule;
 use crate::set::Program;
+use crate::step_schedule::StepSchedule;
 use crate::timetable::Timetable;
 
 /// The contents of a file.
@@ -37,6 +38,8 @@ pub enum Document {
     Timetable(Timetable),
     /// A compiled program.
     Schedule(Schedule),
+    /// A program that is compiled to messages in steps.
+    Steps(StepSchedule),
     /// A compiled program in the form that a runtime loads.
     Image(Image),
 }
@@ -50,6 +53,7 @@ impl Document {
             Document::Routing(_) => "routing",
             Document::Timetable(_) => "timetable",
             Document::Schedule(_) => "schedule",
+            Document::Steps(_) => "steps",
             Document::Image(_) => "image",
         }
     }
@@ -62,6 +66,7 @@ impl Document {
             Document::Routing(routing) => Some(routing.machine()),
             Document::Timetable(timetable) => Some(timetable.routing().machine()),
             Document::Schedule(schedule) => Some(schedule.machine()),
+            Document::Steps(schedule) => Some(schedule.machine()),
             Document::Image(image) => Some(image.machine()),
         }
     }
@@ -94,6 +99,12 @@ impl From<Timetable> for Document {
 impl From<Schedule> for Document {
     fn from(schedule: Schedule) -> Self {
         Document::Schedule(schedule)
+    }
+}
+
+impl From<StepSchedule> for Document {
+    fn from(schedule: StepSchedule) -> Self {
+        Document::Steps(schedule)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Typed 32-bit ids of cells, links, connections, phases and channels.
+//! Typed 32-bit ids of cells, links, connections, phases, steps and channels.
 //!
 //! Cells, links, connections and so on are rows of dense vectors, and an id is a row number: a
 //! lookup is an index, and ids are cheap to copy, hash and store. The newtypes prevent a cell from
@@ -76,6 +76,11 @@ define_id!(
     /// A phase of a compiled connection set, in the order of execution.
     PhaseId,
     "p"
+);
+define_id!(
+    /// A step of a connection set that is exchanged by messages.
+    StepId,
+    "s"
 );
 define_id!(
     /// One of a cell's numbered logical channel slots.

@@ -100,6 +100,9 @@ pub mod position;
 pub mod routing;
 pub mod schedule;
 pub mod set;
+pub mod step_schedule;
+pub mod step_waits;
+pub mod steps;
 pub mod stream;
 pub mod text;
 pub mod timetable;
@@ -112,7 +115,7 @@ mod version;
 pub use document::Document;
 pub use error::{At, Fix, Infeasible, InputError, Overfull, Result, ShapeError, SpecError};
 pub use file_format::FileFormat;
-pub use ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId};
+pub use ids::{CellId, ChannelId, ConnectionId, LinkId, PhaseId, StepId};
 pub use image::{
     CellContext, ChannelEntry, Direction, Feed, Image, Operation, PhaseImage, SetImage, Sink,
 };
@@ -123,6 +126,9 @@ pub use part_map::PartMap;
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
+pub use step_schedule::{SetSteps, StepBounds, StepSchedule};
+pub use step_waits::StepWaits;
+pub use steps::{Piece, Protocol, StepMessage, StepMessages, Steps};
 pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};
 pub use topology::Topology;

@@ -39,6 +39,10 @@ pub const ORDERS: usize = 1 << 24;
 pub const SETS: usize = 1 << 16;
 /// Phases of a set.
 pub const PHASES: usize = 1 << 24;
+/// Steps of a step plan.
+pub const STEPS: usize = 1 << 24;
+/// Pieces of all messages of a step plan together.
+pub const PIECES: usize = 1 << 28;
 /// Cells of all routes of a phase together.
 pub const HOPS: usize = 1 << 30;
 /// Bytes of the name of a set, connection or machine.

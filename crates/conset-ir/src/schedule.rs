@@ -20,10 +20,11 @@ use crate::witness::Proof;
 /// The lower bound that is the greatest, and so determines the bound of a set.
 ///
 /// The enum is exhaustive: a new bound needs a new proof in the checker and a new format version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
     /// None: the set is empty, or the bound is not stated.
+    #[default]
     Nothing,
     /// Phases: the connection ends on the busiest cell, divided by its channels.
     Endpoints,
@@ -137,6 +138,25 @@ pub struct Origin {
     pub seed: u64,
 }
 
+impl Origin {
+    /// Checks that the texts are short and have no control characters.
+    pub(crate) fn check(&self) -> Result<(), ShapeError> {
+        let wrong =
+            |text: &&String| text.len() > limits::NAME || text.chars().any(char::is_control);
+        match [&self.generator, &self.algorithm].into_iter().find(wrong) {
+            None => Ok(()),
+            Some(long) => Err(ShapeError::new(
+                "origin",
+                format!(
+                    "a text of {} bytes, expected at most {} and no control characters",
+                    long.len(),
+                    limits::NAME
+                ),
+            )),
+        }
+    }
+}
+
 /// A compiled program: the schedules of its sets, for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -158,20 +178,7 @@ impl Schedule {
         sets: Vec<SetSchedule>,
         origin: Option<Origin>,
     ) -> Result<Self, ShapeError> {
-        if let Some(long) = origin
-            .iter()
-            .flat_map(|o| [&o.generator, &o.algorithm])
-            .find(|text| text.len() > limits::NAME || text.chars().any(char::is_control))
-        {
-            return Err(ShapeError::new(
-                "origin",
-                format!(
-                    "a text of {} bytes, expected at most {} and no control characters",
-                    long.len(),
-                    limits::NAME
-                ),
-            ));
-        }
+        origin.iter().try_for_each(Origin::check)?;
         for (row, set) in sets.iter().enumerate() {
             let own = set.timetable.routing().machine();
             // Comparing machines takes long on graphs with millions of links.

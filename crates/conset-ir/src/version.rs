@@ -6,6 +6,9 @@
 use crate::machine::Machine;
 use crate::schedule::Schedule;
 
+/// The version of the JSON form of programs that are compiled to steps.
+pub(crate) const STEPS: u8 = 4;
+
 /// The version of the text, JSON and binary forms needed for a machine: 2 with timed starts, else 1.
 pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
     if machine.is_some_and(|machine| machine.parameters().has_timed_starts()) { 2 } else { 1 }

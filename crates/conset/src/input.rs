@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
-    PartMap, Program, Schedule, ShapeError,
+    PartMap, Program, Schedule, ShapeError, StepSchedule,
 };
 use conset_mesh::halo::{self, Halo, HaloKind, HaloOptions, WordsPerNode};
 use conset_mesh::model::Inventory;
@@ -305,6 +305,8 @@ pub enum Input {
     Program(Box<LoadedProgram>),
     /// A schedule.
     Schedule(Schedule),
+    /// A program that is compiled to messages in steps.
+    Steps(StepSchedule),
     /// An image.
     Image(Image),
     /// A machine.
@@ -406,6 +408,7 @@ pub fn load(
                 reading: None,
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
+            Document::Steps(schedule) => Input::Steps(schedule),
             Document::Image(image) => Input::Image(image),
             Document::Machine(machine) => Input::Machine(machine),
             Document::Routing(_) | Document::Timetable(_) => {

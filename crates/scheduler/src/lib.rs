@@ -1,4 +1,4 @@
-//! Timetables, and the cost model that predicts their time.
+//! Timetables and step plans, and the cost models that predict their time.
 //!
 //! ```text
 //!  Routing ─► greedy::timetable ─► Timetable ─► predict::predict ─► Prediction
@@ -12,6 +12,8 @@
 //! prices a plan: it simulates the streams of a phase with fair shares of links and agents, and
 //! computes when the last word is received. The difference between plan and prediction is the cost
 //! of link sharing, which the paper's prediction left out (section 5.1.4).
+//!
+//! Machines without tables exchange messages instead: [`steps`] plans and prices them.
 //!
 //! Phases start on an empty machine and are independent, so they are processed on all threads
 //! (`parallel`); the results do not depend on the number of threads.
@@ -69,6 +71,7 @@ mod parallel;
 pub mod phase_model;
 mod precedence;
 pub mod predict;
+pub mod steps;
 
 use conset_ir::PhaseId;
 

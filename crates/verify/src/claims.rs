@@ -96,6 +96,21 @@ fn check_bounds(schedule: &SetSchedule, findings: &mut Findings) {
     }
 }
 
+/// The clocks of links that no routes of the words of a set can avoid, as a witness proves them.
+pub(crate) fn link_load(
+    machine: &Machine,
+    set: &ConnectionSet,
+    by: Binding,
+    witness: &Witness,
+) -> Result<u128, String> {
+    match by {
+        Binding::AverageLink | Binding::DimensionCut | Binding::Bisection | Binding::LinkFlow => {
+            Prover::new(machine, set).load(by, witness)
+        }
+        _ => Err(format!("a bound by {by} is not one of links")),
+    }
+}
+
 fn source(witness: Option<&Witness>) -> &'static str {
     if witness.is_some() { "its witness" } else { "what can be counted without a witness" }
 }

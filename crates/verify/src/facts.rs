@@ -34,6 +34,12 @@ pub struct Report {
     pub cells_at_limit: u64,
     /// The greatest number of routes over a link in a phase.
     pub max_sharing: u32,
+    /// Steps.
+    pub steps: u64,
+    /// Messages of these steps.
+    pub messages: u64,
+    /// Pieces of these messages.
+    pub pieces: u64,
     /// Slots.
     pub slots: u64,
     /// Ordering constraints.
@@ -72,6 +78,9 @@ impl Report {
             max_occupancy: self.max_occupancy.max(other.max_occupancy),
             cells_at_limit: self.cells_at_limit + other.cells_at_limit,
             max_sharing: self.max_sharing.max(other.max_sharing),
+            steps: self.steps + other.steps,
+            messages: self.messages + other.messages,
+            pieces: self.pieces + other.pieces,
             slots: self.slots + other.slots,
             orders: self.orders + other.orders,
             operations: self.operations + other.operations,
@@ -85,6 +94,17 @@ impl Report {
 impl fmt::Display for Report {
     /// `verified: 4032 routes over 16384 hops in 22 phases, ...`, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps > 0 {
+            write!(
+                f,
+                "verified: {} connections of {} words as {} pieces of {} messages in {} steps",
+                self.connections, self.words, self.pieces, self.messages, self.steps,
+            )?;
+            if self.orders > 0 {
+                write!(f, ", {} ordering constraints", self.orders)?;
+            }
+            return Ok(());
+        }
         write!(
             f,
             "verified: {} connections of {} words on {} routes over {} hops in {} phases, {} channel \

@@ -64,6 +64,21 @@
 //! | claim | a lower bound is at most what its witness (or, without one, a count) proves; the prediction is between the time of the busiest agents and links and the time of all routes one after the other (module `claims`) |
 //! | digest | a stated digest is that of the machine and the sets |
 //!
+//! For a **step plan**, whose messages are followed in the order of the operation lists:
+//!
+//! | rule | statement |
+//! |---|---|
+//! | ends | a message is from a live cell with an agent to another one |
+//! | words | a piece has at least one word, and only words of its connection |
+//! | holding | a cell sends only words that it has: its own, or received by an earlier operation |
+//! | coverage | every word of a connection ends at its target |
+//! | pairing | every message is once in the list of each of its ends and in no other; messages between the same two cells have the same order in both |
+//! | order | for every pair `(a, b)`: all messages with pieces of `a` are before all with pieces of `b` |
+//! | deadlock | the graph of the lists, one node per message and one chain per cell, has no cycle |
+//! | duration | all messages, one after the other, end within the limit on clocks |
+//! | claim | a bound is at most what is proved; the prediction is between the time of the busiest cell and that of all messages one after the other (module `step_claims`) |
+//! | digest | a stated digest is that of the machine and the sets |
+//!
 //! For an **image**, whose tables are followed from every injection gate:
 //!
 //! | rule | statement |
@@ -134,12 +149,16 @@ mod live;
 mod order;
 mod routes;
 mod sharing;
+mod step_claims;
+mod steps;
 mod times;
 mod token_model;
 mod waits;
 
 use conset_ir::digest::spelling;
-use conset_ir::{Image, Routing, Schedule, SetSchedule, Timetable};
+use conset_ir::{
+    Image, Lists, Routing, Schedule, SetSchedule, SetSteps, StepSchedule, Steps, Timetable,
+};
 
 use crate::rejection::Findings;
 
@@ -222,7 +241,7 @@ pub fn check_schedule(schedule: &Schedule) -> Result<Report, Rejection> {
             report = report.and(set_into(set, &mut findings));
         }
     }
-    digest_into(schedule, &mut findings);
+    digest_into(schedule.digest(), || schedule.recomputed_digest(), &mut findings);
     findings.finish().map(|()| report)
 }
 
@@ -244,7 +263,7 @@ pub fn check_clocks(schedule: &Schedule) -> Result<(), Rejection> {
 /// A different digest.
 pub fn check_digest(schedule: &Schedule) -> Result<(), Rejection> {
     let mut findings = Findings::new();
-    digest_into(schedule, &mut findings);
+    digest_into(schedule.digest(), || schedule.recomputed_digest(), &mut findings);
     findings.finish()
 }
 
@@ -287,6 +306,73 @@ pub fn check_image_of(image: &Image, timetables: &[&Timetable]) -> Result<Report
     findings.finish().map(|()| report)
 }
 
+/// Checks a step plan: what its messages carry, and the operation lists that follow from it. It marks
+/// the plan as verified; [`check_steps`] borrows it instead.
+///
+/// # Errors
+/// All violations. What messages carry is followed only if the messages themselves are correct.
+pub fn steps(steps: Steps) -> Result<Verified<Steps>, Rejection> {
+    let report = check_steps(&steps)?;
+    Ok(Verified::new(steps, report))
+}
+
+/// Checks a step plan.
+///
+/// # Errors
+/// As [`steps()`].
+pub fn check_steps(steps: &Steps) -> Result<Report, Rejection> {
+    check_step_lists(steps, &steps.lists())
+}
+
+/// Checks a step plan with operation lists other than its own: for each cell with an agent, the
+/// numbers of the messages that it sends or receives, in the order of its operations.
+///
+/// # Errors
+/// As [`steps()`], and lists that are not paired or wait for each other in a cycle.
+pub fn check_step_lists(steps: &Steps, lists: &Lists<u32>) -> Result<Report, Rejection> {
+    let mut findings = Findings::new();
+    findings.enter_set(steps.set().name());
+    let report = steps::check(steps, lists, &mut findings);
+    findings.finish().map(|()| report)
+}
+
+/// Checks a set that is compiled to steps: its plan and its claims.
+///
+/// # Errors
+/// All violations. Claims are checked only if the plan is correct.
+pub fn check_set_steps(set: &SetSteps) -> Result<Report, Rejection> {
+    let mut findings = Findings::new();
+    let report = set_steps_into(set, &mut findings);
+    findings.finish().map(|()| report)
+}
+
+/// Checks a program that is compiled to steps: all its sets, and its digest if it has one.
+///
+/// # Errors
+/// All violations of its sets.
+pub fn step_schedule(schedule: StepSchedule) -> Result<Verified<StepSchedule>, Rejection> {
+    let report = check_step_schedule(&schedule)?;
+    Ok(Verified::new(schedule, report))
+}
+
+/// Checks a program that is compiled to steps.
+///
+/// # Errors
+/// As [`step_schedule`].
+pub fn check_step_schedule(schedule: &StepSchedule) -> Result<Report, Rejection> {
+    let mut findings = Findings::new();
+    clocks::check_words(schedule.machine(), &schedule.program(), &mut findings);
+    step_claims::check_sums(schedule.sets(), &mut findings);
+    let mut report = Report::default();
+    if findings.total() == 0 {
+        for set in schedule.sets() {
+            report = report.and(set_steps_into(set, &mut findings));
+        }
+    }
+    digest_into(schedule.digest(), || schedule.recomputed_digest(), &mut findings);
+    findings.finish().map(|()| report)
+}
+
 /// Reconstructs the routes and starts of an image by following its tables, set by set.
 ///
 /// # Errors
@@ -313,9 +399,19 @@ fn timetable_into(timetable: &Timetable, findings: &mut Findings) -> Report {
     report
 }
 
-fn digest_into(schedule: &Schedule, findings: &mut Findings) {
-    let Some(stated) = schedule.digest() else { return };
-    let found = schedule.recomputed_digest();
+fn set_steps_into(set: &SetSteps, findings: &mut Findings) -> Report {
+    let before = findings.total();
+    findings.enter_set(set.steps.set().name());
+    let report = steps::check(&set.steps, &set.steps.lists(), findings);
+    if findings.total() == before {
+        step_claims::check(set, findings);
+    }
+    report
+}
+
+fn digest_into(stated: Option<u64>, recompute: impl FnOnce() -> u64, findings: &mut Findings) {
+    let Some(stated) = stated else { return };
+    let found = recompute();
     if stated != found {
         findings.enter_set("program");
         findings.add(Rule::Digest, rejection::Location::set(), || {

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionId, PhaseId};
+use conset_ir::{CellId, ConnectionId, PhaseId, StepId};
 
 macro_rules! define_rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
@@ -41,6 +41,9 @@ define_rules! {
     /// A route that does not start at the source of its connection and end at its target, or an end
     /// that is not a live cell with an agent.
     Ends = "ends",
+    /// A message with words that its source does not have: neither its own nor received by an earlier
+    /// operation.
+    Holding = "holding",
     /// Consecutive cells of a route that its link does not join in that direction.
     Adjacency = "adjacency",
     /// A dead cell or dead link on a route.
@@ -86,6 +89,8 @@ define_rules! {
     /// Word ranges that differ between sender and receiver, overlap, leave a gap, or decrease in a
     /// later phase.
     Words = "words",
+    /// Operation lists in which a message is missing, at a wrong cell or in another order at one end.
+    Pairing = "pairing",
     /// Planned starts that differ between sender and receiver.
     Start = "start",
     /// An operation list that is not ordered by planned start.
@@ -116,6 +121,8 @@ pub struct Violation {
     pub set: String,
     /// The phase, if the violation concerns one.
     pub phase: Option<PhaseId>,
+    /// The step, if the violation concerns one.
+    pub step: Option<StepId>,
     /// The cell, if the violation concerns one.
     pub cell: Option<CellId>,
     /// The connection, if the violation concerns one.
@@ -130,6 +137,9 @@ impl fmt::Display for Violation {
         write!(f, "{}: {}", self.rule, self.set)?;
         if let Some(phase) = self.phase {
             write!(f, "/{phase}")?;
+        }
+        if let Some(step) = self.step {
+            write!(f, "/{step}")?;
         }
         f.write_str(": ")?;
         if let Some(cell) = self.cell {
@@ -207,6 +217,7 @@ impl std::error::Error for Rejection {}
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Location {
     phase: Option<PhaseId>,
+    step: Option<StepId>,
     cell: Option<CellId>,
     connection: Option<ConnectionId>,
 }
@@ -218,6 +229,10 @@ impl Location {
 
     pub(crate) fn phase(phase: PhaseId) -> Self {
         Self { phase: Some(phase), ..Self::default() }
+    }
+
+    pub(crate) fn step(step: StepId) -> Self {
+        Self { step: Some(step), ..Self::default() }
     }
 
     pub(crate) fn cell(self, cell: CellId) -> Self {
@@ -252,9 +267,9 @@ impl Findings {
         let position = Rule::ALL.binary_search(&rule).expect("rules are in the order of the enum");
         self.counts[position] += 1;
         if self.violations.len() < Rejection::LISTED {
-            let Location { phase, cell, connection } = location;
+            let Location { phase, step, cell, connection } = location;
             let (set, message) = (self.set.clone(), message());
-            self.violations.push(Violation { rule, set, phase, cell, connection, message });
+            self.violations.push(Violation { rule, set, phase, step, cell, connection, message });
         }
     }
 

@@ -48,6 +48,10 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
             load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
             (schedule.machine().clone(), schedule.program())
         }
+        Input::Steps(schedule) => {
+            load::refuse_recompiling(&args.input.options.machine, None, "schedule of steps")?;
+            (schedule.machine().clone(), schedule.program())
+        }
         Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
         Input::Machine(_) => {
             return Err(load::not_a_program(&args.input.input, "a machine").into());

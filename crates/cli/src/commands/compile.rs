@@ -17,9 +17,10 @@ use serde_json::{Map, Value};
 
 use crate::args::CompileArgs;
 use crate::commands::info::{mesh_note, write_note};
+use crate::commands::steps::{self, Compared, StepsOutput, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
-use crate::load::{self, PartitionGoal};
+use crate::load::{self, Either, PartitionGoal};
 use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
@@ -34,6 +35,9 @@ struct CompileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     mesh: Option<String>,
     output: Option<String>,
+    /// What it was compared with (`--by best`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Compared>,
     /// Groups of sets that could be merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fusions: Vec<Fusion>,
@@ -66,10 +70,27 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
     }
     let start = Instant::now();
-    let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
+    let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
     let seconds = start.elapsed().as_secs_f64();
     let stages = bar.stage_seconds();
     drop(bar);
+    let compared = choice.other.map(|(by, clocks)| Compared { by, clocks });
+    let compiled = match choice.chosen {
+        Either::Phases(compiled) => *compiled,
+        Either::Steps(compiled) => {
+            if let Some((contents, file)) = &partition {
+                file.write(contents)?;
+            }
+            let done = StepsOutput {
+                compiled: &compiled,
+                compared,
+                output: args.output.as_deref(),
+                seconds,
+                explain_search: args.compiler.explain_search,
+            };
+            return steps::write_compiled(&done, format, terminal);
+        }
+    };
     if let (Some(path), Some(format)) = (&args.output, format) {
         format.write(&OutputTarget::new(path), &compiled)?;
     }
@@ -86,6 +107,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         output: args.output.as_ref().map(|path| path.display().to_string()),
         placement: loaded.and_then(|loaded| loaded.placement.clone()),
         mesh: mesh_note(&job.input),
+        compared,
         fusions: compiled.fusions().to_vec(),
         seconds,
         stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
@@ -97,6 +119,8 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     terminal.print(&report, |out| {
         write_note(out, report.mesh.as_deref())?;
         write_summary(out, &report.summary)?;
+        let clocks = report.summary.sets.iter().map(|set| set.predicted_clocks).sum();
+        write_choice(out, "phases", clocks, report.compared.as_ref())?;
         if args.compiler.explain_search {
             write_trials(out, &report.summary)?;
         }

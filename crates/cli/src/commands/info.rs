@@ -122,6 +122,8 @@ struct SetInfo {
     connections: usize,
     words: u64,
     phases: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<usize>,
 }
 
 pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> {
@@ -285,6 +287,7 @@ fn document_info(document: &Document) -> DocumentInfo {
         connections: set.len(),
         words: set.words(),
         phases,
+        steps: None,
     };
     let of_routing =
         |routing: &conset_ir::Routing| row(routing.set(), Some(routing.phases().len()));
@@ -297,6 +300,13 @@ fn document_info(document: &Document) -> DocumentInfo {
         Document::Timetable(timetable) => vec![of_routing(timetable.routing())],
         Document::Schedule(schedule) => {
             schedule.sets().iter().map(|set| of_routing(set.timetable.routing())).collect()
+        }
+        Document::Steps(schedule) => {
+            let row = |set: &conset_ir::SetSteps| SetInfo {
+                steps: Some(set.steps.messages().steps()),
+                ..row(set.steps.set(), None)
+            };
+            schedule.sets().iter().map(row).collect()
         }
         Document::Image(image) => {
             image.sets().iter().map(|set| row(&set.set, Some(set.phases.len()))).collect()
@@ -419,10 +429,13 @@ fn write_document(out: &mut dyn Write, document: &DocumentInfo) -> io::Result<()
             text::count(to_u64(set.connections), "connection"),
             text::count(set.words, "word"),
         )?;
-        match set.phases {
-            Some(phases) => writeln!(out, ", {}", text::count(to_u64(phases), "phase"))?,
-            None => writeln!(out)?,
+        if let Some(phases) = set.phases {
+            write!(out, ", {}", text::count(to_u64(phases), "phase"))?;
         }
+        if let Some(steps) = set.steps {
+            write!(out, ", {}", text::count(to_u64(steps), "step"))?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

@@ -11,5 +11,6 @@ pub(crate) mod patterns;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod steps;
 pub(crate) mod verify;
 pub(crate) mod why;

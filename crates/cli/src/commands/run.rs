@@ -3,18 +3,21 @@
 use std::io::{self, Write};
 
 use conset::fabric::messages::{MessageOptions, MessageOrder};
-use conset::fabric::{Fault, FaultKind};
+use conset::fabric::{Fault, FaultKind, Trace};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, ExecutionError, SetMeasurement};
+use conset::steps::CompiledSteps;
+use conset_ir::{At, InputError};
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
+use crate::commands::steps::{self, Compared, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
-use crate::load::{self, PartitionGoal};
+use crate::load::{self, Either, PartitionGoal};
 use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
@@ -26,6 +29,9 @@ struct ExecutionReport<'a> {
     total: ExecutionTotal,
     #[serde(skip_serializing_if = "Option::is_none")]
     sets: Option<Vec<&'a RunSummary>>,
+    /// What it was compared with (`--by best`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Compared>,
 }
 
 #[derive(Serialize)]
@@ -71,7 +77,19 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     let partition = partition_file
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;
-    let compiled = load::compiled(&job, &args.input, &args.compiler, &mut bar)?;
+    let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
+    let compared = choice.other.map(|(by, clocks)| Compared { by, clocks });
+    let compiled = match choice.chosen {
+        Either::Phases(compiled) => *compiled,
+        Either::Steps(compiled) => {
+            drop(bar);
+            if let Some((contents, file)) = &partition {
+                file.write(contents)?;
+            }
+            let compiled_here = matches!(job.input, Input::Program(_));
+            return run_steps(args, &compiled, compared, compiled_here, terminal);
+        }
+    };
     let mut runs =
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
             .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
@@ -86,7 +104,8 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     }
     drop(bar);
     if let Some(path) = &args.trace {
-        OutputTarget::new(path).write(|out| write_trace(out, &runs))?;
+        let traces = runs.iter().filter_map(|run| run.checked.trace.as_ref());
+        OutputTarget::new(path).write(|out| write_trace(out, traces))?;
     }
     if let Some((contents, file)) = &partition {
         file.write(contents)?;
@@ -96,10 +115,13 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         _ => None,
     };
     let summary = Summary::new(&compiled, halo);
-    let report = report(&runs, compiled.schedule().machine().parameters());
+    let mut report = report(&runs, compiled.schedule().machine().parameters());
+    report.compared = compared;
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
+        let clocks = summary.sets.iter().map(|set| set.predicted_clocks).sum();
+        write_choice(out, "phases", clocks, report.compared.as_ref())?;
         for run in &runs {
             write_run(out, run)?;
         }
@@ -126,6 +148,29 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
         ))),
     }
+}
+
+/// Executes a program of steps.
+fn run_steps(
+    args: &RunArgs,
+    compiled: &CompiledSteps,
+    compared: Option<Compared>,
+    compiled_here: bool,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    if args.compare.is_some() {
+        let message = "steps are messages already; --compare is for phases";
+        let error = InputError::new("--compare", At::Whole, message);
+        return Err(error.help("compare with other orders by --algorithm").into());
+    }
+    let runs = compiled
+        .run(args.input.seed(), args.trace.is_some())
+        .map_err(|error| steps::run_failure(&error, compiled_here))?;
+    if let Some(path) = &args.trace {
+        let traces = runs.iter().filter_map(|run| run.report.trace.as_ref());
+        OutputTarget::new(path).write(|out| write_trace(out, traces))?;
+    }
+    steps::write_runs(compiled, compared, &runs, args.trace.as_deref(), terminal)
 }
 
 /// A false bound is a bug in conset if the program was compiled here, and otherwise a wrong claim of
@@ -159,7 +204,7 @@ fn report<'a>(
 ) -> ExecutionReport<'a> {
     if let [only] = runs {
         let total = ExecutionTotal::One(only.summary.clone());
-        return ExecutionReport { total, sets: None };
+        return ExecutionReport { total, sets: None, compared: None };
     }
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
     let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
@@ -184,7 +229,7 @@ fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all) }
+    ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all), compared: None }
 }
 
 fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
@@ -230,10 +275,10 @@ fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
 }
 
 /// Writes the traces of all sets into one file.
-fn write_trace(out: &mut dyn Write, runs: &[SetMeasurement]) -> io::Result<()> {
+fn write_trace<'a>(out: &mut dyn Write, traces: impl Iterator<Item = &'a Trace>) -> io::Result<()> {
     writeln!(out, "[")?;
     let mut first = true;
-    for trace in runs.iter().filter_map(|run| run.checked.trace.as_ref()) {
+    for trace in traces {
         let events = conset::fabric::to_perfetto(trace);
         let inner = events.trim().trim_start_matches('[').trim_end_matches(']').trim();
         if inner.is_empty() {

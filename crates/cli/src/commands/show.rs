@@ -8,6 +8,7 @@ use std::path::Path;
 
 use conset::Compiled;
 use conset::report::Summary;
+use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
 use conset_ir::{
     At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
@@ -16,14 +17,16 @@ use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
 use crate::commands::compile::write_summary;
+use crate::commands::steps;
 use crate::error::CliError;
-use crate::load;
+use crate::load::{self, Either};
 use crate::text::{self, Terminal};
 
 /// A view of a schedule.
-enum ScheduleView {
+pub(crate) enum ScheduleView {
     Summary,
     Phases,
+    Steps,
     Routes,
     Timetable,
     Channels,
@@ -34,14 +37,14 @@ enum ScheduleView {
 }
 
 /// A table. The first `left` columns are text, the others numbers.
-struct TableRows {
+pub(crate) struct TableRows {
     columns: Vec<&'static str>,
     left: usize,
-    rows: Vec<Vec<Value>>,
+    pub(crate) rows: Vec<Vec<Value>>,
 }
 
 impl TableRows {
-    fn new(columns: &[&'static str], left: usize) -> Self {
+    pub(crate) fn new(columns: &[&'static str], left: usize) -> Self {
         Self { columns: columns.to_vec(), left, rows: Vec::new() }
     }
 }
@@ -50,7 +53,10 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
     let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
     let view = parse_view(words)?;
     let phase = args.phase.as_deref().map(parse_phase).transpose()?;
-    let compiled = load::compiled_file(Path::new(file), terminal)?;
+    let compiled = match load::any_compiled_file(Path::new(file), terminal)? {
+        Either::Phases(compiled) => *compiled,
+        Either::Steps(compiled) => return of_steps(&compiled, &view, phase, args, terminal),
+    };
     let only = Selection { phase, set: args.set_name.as_deref() };
     only.check(&compiled)?;
     if matches!(view, ScheduleView::Summary) {
@@ -59,6 +65,10 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
     let rows = match view {
         ScheduleView::Summary => unreachable!("shown above"),
         ScheduleView::Phases => phases(&compiled, &only),
+        ScheduleView::Steps => {
+            let error = InputError::new("show", At::Path("steps".into()), "a schedule of phases");
+            return Err(error.help("use show phases, or compile with --by steps").into());
+        }
         ScheduleView::Routes => routes(&compiled, &only, |_| true),
         ScheduleView::Timetable => timetable(&compiled, &only),
         ScheduleView::Channels => channels(&compiled, &only),
@@ -74,6 +84,37 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         }
     };
     print(&rows, terminal)
+}
+
+/// Shows a schedule of steps.
+fn of_steps(
+    compiled: &CompiledSteps,
+    view: &ScheduleView,
+    phase: Option<PhaseId>,
+    args: &ShowArgs,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    if phase.is_some() {
+        let error = InputError::new("--phase", At::Whole, "a schedule of steps has no phases");
+        return Err(error.help("leave out --phase").into());
+    }
+    let names: Vec<&str> =
+        compiled.schedule().sets().iter().map(|set| set.steps.set().name()).collect();
+    let only = args.set_name.as_deref();
+    check_set(only, &names)?;
+    match steps::view(compiled, view, only)? {
+        None => steps::write_summary(compiled, only, terminal),
+        Some(rows) => print(&rows, terminal),
+    }
+}
+
+/// Refuses the name of a set that does not exist.
+fn check_set(wanted: Option<&str>, names: &[&str]) -> Result<(), InputError> {
+    match wanted.filter(|name| !names.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(InputError::new("--set", At::Path(name.into()), "no set of that name")
+            .help(format!("sets: {}", names.join(", ")))),
+    }
 }
 
 fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
@@ -101,7 +142,7 @@ fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
     let wrong = |message: String| {
         InputError::new("show", At::Path(words.join(" ")), message).help(
             "WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or \
-             connection X",
+             connection X; of a schedule of steps: summary, steps, cell C or connection X",
         )
     };
     let id = |word: &str, prefix: &str| {
@@ -112,6 +153,7 @@ fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
     Ok(match words.as_slice() {
         ["summary"] => ScheduleView::Summary,
         ["phases"] => ScheduleView::Phases,
+        ["steps"] => ScheduleView::Steps,
         ["routes"] => ScheduleView::Routes,
         ["timetable"] => ScheduleView::Timetable,
         ["channels"] => ScheduleView::Channels,
@@ -136,10 +178,7 @@ impl Selection<'_> {
     fn check(&self, compiled: &Compiled) -> Result<(), InputError> {
         let sets = compiled.schedule().sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
-        if let Some(name) = self.set.filter(|name| !names.contains(name)) {
-            return Err(InputError::new("--set", At::Path(name.into()), "no set of that name")
-                .help(format!("sets: {}", names.join(", "))));
-        }
+        check_set(self.set, &names)?;
         let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
             return Err(InputError::new(

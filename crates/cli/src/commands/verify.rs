@@ -62,6 +62,12 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
             schedule.sets().iter().map(|s| s.timetable.routing().set().len()).sum(),
             conset::verify::check_schedule(schedule),
         ),
+        Input::Steps(schedule) => (
+            "schedule of steps",
+            schedule.sets().len(),
+            schedule.sets().iter().map(|s| s.steps.set().len()).sum(),
+            conset::verify::check_step_schedule(schedule),
+        ),
         Input::Image(image) => (
             "image",
             image.sets().len(),
@@ -178,6 +184,10 @@ fn held<'a>(
         }
         Input::Schedule(schedule) => {
             let sets = schedule.sets().iter().map(|set| &**set.timetable.routing().set());
+            Some((schedule.machine(), sets.collect()))
+        }
+        Input::Steps(schedule) => {
+            let sets = schedule.sets().iter().map(|set| &**set.steps.set());
             Some((schedule.machine(), sets.collect()))
         }
         Input::Image(image) => {

@@ -7,7 +7,7 @@
 //!      0      8  magic: 93 43 4F 4E 53 45 54 0A (not UTF-8, so never mistaken for text)
 //!      8      1  major version; newer ones are refused
 //!      9      1  minor version; newer ones may have more data at the end of the payload
-//!     10      1  kind: 0 machine, 1 set, 2 routing, 3 timetable, 4 schedule, 5 image
+//!     10      1  kind: 0 machine, 1 set, 2 routing, 3 timetable, 4 schedule, 5 image, 6 steps
 //!     11      1  0
 //!     12      8  bytes of the payload, little-endian
 //!     20      n  payload: postcard values one after the other (`docs/format.md`)
@@ -47,7 +47,7 @@ pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
 pub const MAJOR: u8 = 2;
 /// The newest minor version that this program knows. It writes the lowest one that can express the
 /// value.
-pub const MINOR: u8 = 2;
+pub const MINOR: u8 = 3;
 
 const HEADER: usize = 20;
 const CHECKSUM: usize = 4;

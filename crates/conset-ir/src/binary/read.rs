@@ -17,6 +17,8 @@ use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteBuffer, Routing};
 use crate::schedule::{Bounds, Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet, NodeLists, Program};
+use crate::step_schedule::{SetSteps, StepBounds, StepSchedule};
+use crate::steps::{Piece, StepMessages, Steps};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::witness::Proof;
 
@@ -44,6 +46,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
         }
         4 => Document::Schedule(input.schedule(minor)?),
         5 => Document::Image(input.image()?),
+        6 => Document::Steps(input.step_schedule()?),
         _ => return Err(byte(name, 10, format!("kind {kind} is unknown"))),
     };
     // A newer minor version may have more data at the end.
@@ -368,6 +371,68 @@ impl Decoder<'_> {
             numbers.push((last, self.number("the number of a node")?));
         }
         PartMap::new(cells, first_number, numbers).map_err(|e| e.in_file(self.file))
+    }
+
+    fn step_schedule(&mut self) -> Result<StepSchedule> {
+        let machine = self.machine()?;
+        let origin = self.take("an origin")?;
+        let digest = self.take("a digest")?;
+        let mut sets = Vec::new();
+        for row in 0..self.count("a number of sets", limits::SETS)? {
+            let set = Arc::new(self.set()?);
+            let messages = self.messages(&set)?;
+            let steps = Steps::new(machine.clone(), set, messages);
+            sets.push(SetSteps {
+                steps: steps.map_err(|e| e.under(format!("sets[{row}]")).in_file(self.file))?,
+                bounds: StepBounds {
+                    clocks: self.number("clocks")?,
+                    clocks_by: self.take("what bounds the clocks")?,
+                    clocks_witness: self.take("a witness")?,
+                    direct_clocks: self.number("clocks")?,
+                },
+                predicted_clocks: self.take("clocks")?,
+            });
+        }
+        let part_map = match self.flag("whether there are parts")? {
+            true => Some(self.part_map()?),
+            false => None,
+        };
+        StepSchedule::new(machine, sets, origin)
+            .and_then(|schedule| schedule.with_part_map(part_map))
+            .map(|schedule| schedule.with_stated_digest(digest))
+            .map_err(|e| e.in_file(self.file))
+    }
+
+    fn messages(&mut self, set: &ConnectionSet) -> Result<StepMessages> {
+        let mut messages = StepMessages::new();
+        let mut pieces = Vec::new();
+        for _ in 0..self.count("a number of steps", limits::STEPS)? {
+            for _ in 0..self.count("a number of messages", limits::PIECES)? {
+                let source = CellId(self.number32("a cell")?);
+                let target = CellId(self.number32("a cell")?);
+                pieces.clear();
+                for _ in 0..self.count("a number of pieces", limits::PIECES)? {
+                    pieces.push(self.piece(set)?);
+                }
+                messages.push(source, target, &pieces).map_err(|e| e.in_file(self.file))?;
+            }
+            messages.end_step().map_err(|e| e.in_file(self.file))?;
+        }
+        Ok(messages)
+    }
+
+    fn piece(&mut self, set: &ConnectionSet) -> Result<Piece> {
+        let head = self.number("a piece")?;
+        let known = u32::try_from(head >> 1).ok().filter(|&x| index(x) < set.len());
+        let Some(connection) = known.map(ConnectionId) else {
+            let message = format!("expected a piece of {} connections, found {head}", set.len());
+            return Err(self.error(message));
+        };
+        if head & 1 == 0 {
+            return Ok(Piece::whole(set, connection));
+        }
+        let first_word = self.number32("the position of a word")?;
+        Ok(Piece { connection, first_word, words: self.number32("words")? })
     }
 
     fn image(&mut self) -> Result<Image> {

@@ -11,6 +11,8 @@ use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet};
+use crate::step_schedule::{StepBounds, StepSchedule};
+use crate::steps::StepMessage;
 use crate::timetable::Timetable;
 use crate::version;
 
@@ -59,6 +61,11 @@ pub fn write(document: &Document) -> Vec<u8> {
         Document::Image(image) => {
             write_image(image, &mut out);
             5
+        }
+        Document::Steps(schedule) => {
+            minor = 3;
+            write_step_schedule(schedule, &mut out);
+            6
         }
     };
     let major = version::of_machine(document.machine().map(|machine| &**machine));
@@ -214,6 +221,46 @@ fn write_schedule(schedule: &Schedule, out: &mut Encoder) {
         out.number(bounds.clocks);
         out.put(&bounds.clocks_by);
         out.number(*predicted_clocks);
+    }
+}
+
+fn write_step_schedule(schedule: &StepSchedule, out: &mut Encoder) {
+    write_machine(schedule.machine(), out);
+    out.put(&schedule.origin());
+    out.put(&schedule.digest());
+    out.count(schedule.sets().len());
+    for set in schedule.sets() {
+        write_set(set.steps.set(), out);
+        out.count(set.steps.messages().steps());
+        for (_, messages) in set.steps.iter() {
+            out.count(messages.len());
+            messages.for_each(|message| write_message(set.steps.set(), message, out));
+        }
+        let StepBounds { clocks, clocks_by, clocks_witness, direct_clocks } = &set.bounds;
+        out.number(*clocks);
+        out.put(clocks_by);
+        out.put(clocks_witness);
+        out.number(*direct_clocks);
+        out.put(&set.predicted_clocks);
+    }
+    out.put(&schedule.part_map().is_some());
+    if let Some(part_map) = schedule.part_map() {
+        write_part_map(part_map, out);
+    }
+}
+
+/// Its cells, then its pieces: the connection doubled, plus 1 if the words are stated.
+fn write_message(set: &ConnectionSet, message: StepMessage<'_>, out: &mut Encoder) {
+    out.number(message.source.0);
+    out.number(message.target.0);
+    out.count(message.pieces.len());
+    for piece in message.pieces {
+        let part = !piece.is_whole(set);
+        out.number(u64::from(piece.connection.0) << 1 | u64::from(part));
+        if part {
+            out.number(piece.first_word);
+            out.number(piece.words);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::routes::RoutesIn;
+use super::steps::{self, MessageIn, StepBoundsJson};
 use super::wire::{BoundsJson, ConnectionJson, MachineJson, NodeNumbersJson, SlotJson};
 use super::{SCHEDULE_FORMAT, SET_FORMAT, VERSION};
 use crate::document::Document;
@@ -26,7 +27,10 @@ use crate::routing::Routing;
 use crate::rows::{order_of_ids, reorder};
 use crate::schedule::{Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, NodeLists, Program};
+use crate::step_schedule::{SetSteps, StepSchedule};
+use crate::steps::Steps;
 use crate::timetable::{PhaseTimes, Slot, Timetable};
+use crate::version;
 
 /// Parses a JSON schedule or connection set. `name` is the name of the file in error messages.
 ///
@@ -56,8 +60,14 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
         }
     }
     if format == SCHEDULE_FORMAT {
-        let schedule: ScheduleIn = source.read()?;
-        schedule.build().map(Document::Schedule).map_err(|e| e.in_file(name))
+        let has_steps = header.version >= Some(version::STEPS.into())
+            && source.read::<ScheduleKeys>()?.sets.iter().any(|set| set.steps.is_some());
+        let document = if has_steps {
+            source.read::<ScheduleIn<StepSetIn>>()?.build_steps().map(Document::Steps)
+        } else {
+            source.read::<ScheduleIn<ScheduleSetIn>>()?.build().map(Document::Schedule)
+        };
+        document.map_err(|e| e.in_file(name))
     } else {
         let program: ProgramIn = source.read()?;
         program.build().map_err(|e| e.in_file(name))
@@ -218,7 +228,7 @@ impl<'de> Deserialize<'de> for MachineIn {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScheduleIn {
+struct ScheduleIn<S> {
     #[serde(rename = "format")]
     _format: IgnoredAny,
     #[serde(rename = "version")]
@@ -228,7 +238,18 @@ struct ScheduleIn {
     digest: Option<String>,
     parts: Option<Vec<CellId>>,
     node_numbers: Option<NodeNumbersJson<'static>>,
-    sets: Vec<ScheduleSetIn>,
+    sets: Vec<S>,
+}
+
+/// What decides whether the sets of a schedule have phases or steps.
+#[derive(Deserialize)]
+struct ScheduleKeys {
+    sets: Vec<SetKeys>,
+}
+
+#[derive(Deserialize)]
+struct SetKeys {
+    steps: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -265,6 +286,18 @@ struct ScheduleSetIn {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct StepSetIn {
+    name: String,
+    connections: Vec<ConnectionJson<'static>>,
+    #[serde(default)]
+    order: Vec<(ConnectionId, ConnectionId)>,
+    steps: Vec<Vec<MessageIn>>,
+    bounds: Option<StepBoundsJson<'static>>,
+    predicted_clocks: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct PhaseIn {
     routes: RoutesIn,
     timetable: Vec<SlotJson>,
@@ -290,7 +323,7 @@ impl ProgramIn {
     }
 }
 
-impl ScheduleIn {
+impl ScheduleIn<ScheduleSetIn> {
     fn build(self) -> Result<Schedule, ShapeError> {
         let machine = Arc::new(self.machine.build()?);
         let finder = LinkFinder::new(&machine);
@@ -299,26 +332,62 @@ impl ScheduleIn {
             let set = set.build(&machine, &finder);
             sets.push(set.map_err(|e| e.under(format!("sets[{row}]")))?);
         }
-        let digest = self.digest.as_deref().map(|digits| {
-            crate::digest::parse(digits).ok_or_else(|| {
-                ShapeError::new("digest", "expected 16 of the digits 0-9 and a-f, as a string")
-            })
-        });
-        let digest = digest.transpose()?;
-        let part_map = match (self.parts, self.node_numbers) {
-            (None, None) => None,
-            (None, Some(_)) => {
-                let message = "no key `parts`, which comes with it";
-                return Err(ShapeError::new("node_numbers", message));
-            }
-            (Some(cells), numbers) => {
-                let NodeNumbersJson { from, listed } = numbers.unwrap_or_default();
-                Some(PartMap::new(cells, from, listed.into_owned())?)
-            }
-        };
+        let digest = build_digest(self.digest.as_deref())?;
+        let part_map = build_part_map(self.parts, self.node_numbers)?;
         Schedule::new(machine.clone(), sets, self.origin)?
             .with_stated_digest(digest)
             .with_part_map(part_map)
+    }
+}
+
+impl ScheduleIn<StepSetIn> {
+    fn build_steps(self) -> Result<StepSchedule, ShapeError> {
+        let machine = Arc::new(self.machine.build()?);
+        let mut sets = Vec::with_capacity(self.sets.len());
+        for (row, set) in self.sets.into_iter().enumerate() {
+            let set = set.build(&machine);
+            sets.push(set.map_err(|e| e.under(format!("sets[{row}]")))?);
+        }
+        let digest = build_digest(self.digest.as_deref())?;
+        let part_map = build_part_map(self.parts, self.node_numbers)?;
+        StepSchedule::new(machine, sets, self.origin)?
+            .with_stated_digest(digest)
+            .with_part_map(part_map)
+    }
+}
+
+fn build_digest(digits: Option<&str>) -> Result<Option<u64>, ShapeError> {
+    let parsed = digits.map(|digits| {
+        crate::digest::parse(digits).ok_or_else(|| {
+            ShapeError::new("digest", "expected 16 of the digits 0-9 and a-f, as a string")
+        })
+    });
+    parsed.transpose()
+}
+
+fn build_part_map(
+    parts: Option<Vec<CellId>>,
+    numbers: Option<NodeNumbersJson<'_>>,
+) -> Result<Option<PartMap>, ShapeError> {
+    match (parts, numbers) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => {
+            Err(ShapeError::new("node_numbers", "no key `parts`, which comes with it"))
+        }
+        (Some(cells), numbers) => {
+            let NodeNumbersJson { from, listed } = numbers.unwrap_or_default();
+            PartMap::new(cells, from, listed.into_owned()).map(Some)
+        }
+    }
+}
+
+impl StepSetIn {
+    fn build(self, machine: &Arc<Machine>) -> Result<SetSteps, ShapeError> {
+        let set = Arc::new(build_set(self.name, self.connections, self.order)?);
+        let messages = steps::build(&set, self.steps)?;
+        let bounds = self.bounds.map(StepBoundsJson::build).unwrap_or_default();
+        let steps = Steps::new(machine.clone(), set, messages)?;
+        Ok(SetSteps { steps, bounds, predicted_clocks: self.predicted_clocks })
     }
 }
 

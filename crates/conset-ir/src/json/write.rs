@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::layout::OneObjectPerLine;
+use super::steps::{StepBoundsJson, StepsOut};
 use super::wire::{BoundsJson, ConnectionJson, MachineJson, NodeNumbersJson, SlotJson};
 use super::{SCHEDULE_FORMAT, SET_FORMAT};
 use crate::document::Document;
@@ -15,6 +16,7 @@ use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef};
 use crate::schedule::{Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
+use crate::step_schedule::StepSchedule;
 use crate::timetable::PhaseTimes;
 use crate::version;
 
@@ -23,6 +25,7 @@ use crate::version;
 pub fn write(document: &Document) -> Option<String> {
     match document {
         Document::Schedule(schedule) => Some(write_schedule(schedule)),
+        Document::Steps(schedule) => Some(in_memory(|out| step_schedule_to(schedule, out))),
         Document::Program { machine, program } => Some(write_program(machine.as_deref(), program)),
         _ => None,
     }
@@ -46,6 +49,7 @@ pub fn write_program(machine: Option<&Machine>, program: &Program) -> String {
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
     match document {
         Document::Schedule(schedule) => schedule_to(schedule, out),
+        Document::Steps(schedule) => step_schedule_to(schedule, out),
         Document::Program { machine, program } => program_to(machine.as_deref(), program, out),
         other => Err(io::Error::new(
             io::ErrorKind::Unsupported,
@@ -70,14 +74,38 @@ fn schedule_to(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
             origin: schedule.origin(),
             digest: schedule.digest().map(crate::digest::spelling),
             parts: schedule.part_map().map(PartMap::cells),
-            node_numbers: schedule.part_map().map(|map| NodeNumbersJson {
-                from: map.first_number(),
-                listed: map.numbers().into(),
-            }),
+            node_numbers: schedule.part_map().map(node_numbers),
             sets: List(schedule.sets().iter().map(|set| schedule_set(set, &finder))),
         },
         out,
     )
+}
+
+fn step_schedule_to(schedule: &StepSchedule, out: &mut impl Write) -> io::Result<()> {
+    put(
+        &ScheduleOut {
+            format: SCHEDULE_FORMAT,
+            version: version::STEPS,
+            machine: MachineJson::new(schedule.machine()),
+            origin: schedule.origin(),
+            digest: schedule.digest().map(crate::digest::spelling),
+            parts: schedule.part_map().map(PartMap::cells),
+            node_numbers: schedule.part_map().map(node_numbers),
+            sets: List(schedule.sets().iter().map(|set| StepSetOut {
+                name: set.steps.set().name(),
+                connections: List(connections(set.steps.set())),
+                order: set.steps.set().order(),
+                steps: StepsOut(&set.steps),
+                bounds: StepBoundsJson::new(&set.bounds),
+                predicted_clocks: set.predicted_clocks,
+            })),
+        },
+        out,
+    )
+}
+
+fn node_numbers(map: &PartMap) -> NodeNumbersJson<'_> {
+    NodeNumbersJson { from: map.first_number(), listed: map.numbers().into() }
 }
 
 fn program_to(
@@ -158,6 +186,19 @@ struct ScheduleSetOut<'a, C, P> {
     phases: P,
     bounds: BoundsJson<'a>,
     predicted_clocks: u64,
+}
+
+#[derive(Serialize)]
+struct StepSetOut<'a, C> {
+    name: &'a str,
+    connections: C,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    order: &'a [(ConnectionId, ConnectionId)],
+    steps: StepsOut<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<StepBoundsJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted_clocks: Option<u64>,
 }
 
 #[derive(Serialize)]

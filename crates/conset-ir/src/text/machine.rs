@@ -65,7 +65,7 @@ impl Parser<'_> {
     fn after_block(&self, kind: DocumentKind) -> Result<()> {
         let follow: &[&str] = match kind {
             DocumentKind::Machine => &[],
-            DocumentKind::Schedule => &["origin", "digest", "parts", "set"],
+            DocumentKind::Schedule | DocumentKind::Steps => &["origin", "digest", "parts", "set"],
             _ => &["set"],
         };
         if self.lexer.token() == Token::EndOfFile || follow.iter().any(|word| self.is(word)) {

@@ -36,6 +36,7 @@ mod machine;
 mod parser;
 mod phase;
 mod set;
+mod step;
 mod writer;
 
 pub use parser::parse;

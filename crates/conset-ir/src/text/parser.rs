@@ -2,7 +2,7 @@
 //!
 //! A [`Parser`] has a current token. Its small methods consume one operand each, or return an error
 //! that states what was expected and what was found. The rules of the grammar are in `machine`,
-//! `set`, `phase` and `image`.
+//! `set`, `phase`, `step` and `image`.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::part_map::PartMap;
 use crate::position::{did_you_mean, locate};
 use crate::schedule::{Origin, Schedule};
 use crate::set::Program;
+use crate::step_schedule::StepSchedule;
 
 /// Parses a file of the text form. `name` is the name of the file in error messages.
 ///
@@ -40,6 +41,7 @@ pub fn parse(name: &str, text: &str) -> Result<Document> {
             let machine = machine.ok_or_else(|| p.expected("`machine`"))?;
             match kind {
                 DocumentKind::Schedule => p.schedule(&machine).map(Document::Schedule),
+                DocumentKind::Steps => p.step_schedule(&machine).map(Document::Steps),
                 DocumentKind::Image => p.image(&machine).map(Document::Image),
                 _ => p.one_set(&machine, kind),
             }
@@ -55,16 +57,18 @@ pub(super) enum DocumentKind {
     Routing,
     Timetable,
     Schedule,
+    Steps,
     Image,
 }
 
 impl DocumentKind {
-    const ALL: [(&'static str, DocumentKind); 6] = [
+    const ALL: [(&'static str, DocumentKind); 7] = [
         ("machine", DocumentKind::Machine),
         ("set", DocumentKind::Set),
         ("routing", DocumentKind::Routing),
         ("timetable", DocumentKind::Timetable),
         ("schedule", DocumentKind::Schedule),
+        ("steps", DocumentKind::Steps),
         ("image", DocumentKind::Image),
     ];
 
@@ -316,6 +320,26 @@ impl<'a> Parser<'a> {
             .and_then(|schedule| schedule.with_part_map(part_map).map_err(|e| (map_start, e)));
         schedule.map(|schedule| schedule.with_stated_digest(digest)).map_err(|(offset, e)| {
             if e.place.starts_with("sets") {
+                self.misshapen_sets(&starts, e)
+            } else {
+                self.misshapen(offset, e)
+            }
+        })
+    }
+
+    fn step_schedule(&mut self, machine: &Arc<Machine>) -> Result<StepSchedule> {
+        let start = self.lexer.start();
+        let origin = if self.is("origin") { Some(self.origin()?) } else { None };
+        let digest = if self.eat("digest") { Some(self.digest()?) } else { None };
+        let map_start = self.lexer.start();
+        let part_map = if self.is("parts") { Some(self.part_map(machine)?) } else { None };
+        let (sets, starts) = self.sets(|p| p.set_steps(machine))?;
+        let schedule = StepSchedule::new(machine.clone(), sets, origin);
+        let schedule = schedule
+            .map_err(|e| (start, e))
+            .and_then(|schedule| schedule.with_part_map(part_map).map_err(|e| (map_start, e)));
+        schedule.map(|schedule| schedule.with_stated_digest(digest)).map_err(|(offset, e)| {
+            if e.place.starts_with("sets[") {
                 self.misshapen_sets(&starts, e)
             } else {
                 self.misshapen(offset, e)

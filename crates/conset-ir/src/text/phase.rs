@@ -128,7 +128,7 @@ impl Parser<'_> {
         self.end_of_line(&[])
     }
 
-    fn witness(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<Witness> {
+    pub(super) fn witness(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<Witness> {
         const KINDS: [&str; 7] =
             ["cell", "hops", "cut", "cell_prices", "link_prices", "chain", "window"];
         let Some(kind) = KINDS.into_iter().find(|kind| self.eat(kind)) else {
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Ok(Bounds { phases, phases_by, clocks, clocks_by })
     }
 
-    fn binding(&mut self) -> Result<Binding> {
+    pub(super) fn binding(&mut self) -> Result<Binding> {
         if !self.eat("by") {
             return Ok(Binding::Nothing);
         }

@@ -38,6 +38,10 @@ impl SetLines {
         Self { what: "a connection, `order` or `phase`", words: &["order", "phase"] };
     pub(super) const IMAGE: Self =
         Self { what: "a connection, `order`, `phase` or `set`", words: &["order", "phase", "set"] };
+    pub(super) const STEPS: Self = Self {
+        what: "a connection, `order`, `step`, `bounds`, `predicted_clocks` or `set`",
+        words: &["order", "step", "bounds", "predicted_clocks", "set"],
+    };
     pub(super) const SCHEDULE: Self = Self {
         what: "a connection, `order`, `phase`, `bounds` or `predicted_clocks`",
         words: &["order", "phase", "bounds", "predicted_clocks"],

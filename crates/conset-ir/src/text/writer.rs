@@ -10,9 +10,11 @@ use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, PhaseImage, Sink};
 use crate::links::LinkFinder;
 use crate::machine::{Duplex, Machine, Parameters};
+use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef, Routing};
-use crate::schedule::{Binding, Schedule, SetSchedule};
+use crate::schedule::{Binding, Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
+use crate::step_schedule::{SetSteps, StepBounds, StepSchedule};
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::topology::Topology;
 use crate::version;
@@ -47,6 +49,7 @@ pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
             write_timetable(timetable, &LinkFinder::new(timetable.routing().machine()), out)
         }
         Document::Schedule(schedule) => write_schedule(schedule, out),
+        Document::Steps(schedule) => write_step_schedule(schedule, out),
         Document::Image(image) => write_image(image, out),
     }
 }
@@ -163,7 +166,19 @@ fn write_timetable(
 }
 
 fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
-    if let Some(origin) = schedule.origin() {
+    write_heading(schedule.origin(), schedule.digest(), schedule.part_map(), out)?;
+    let finder = LinkFinder::new(schedule.machine());
+    schedule.sets().iter().try_for_each(|set| write_set_schedule(set, &finder, out))
+}
+
+/// What a compiled program says about itself as a whole.
+fn write_heading(
+    origin: Option<&Origin>,
+    digest: Option<u64>,
+    part_map: Option<&PartMap>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if let Some(origin) = origin {
         writeln!(
             out,
             "origin generator {} algorithm {} seed {}",
@@ -172,10 +187,10 @@ fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
             origin.seed
         )?;
     }
-    if let Some(digest) = schedule.digest() {
+    if let Some(digest) = digest {
         writeln!(out, "digest {}", crate::digest::spelling(digest))?;
     }
-    if let Some(part_map) = schedule.part_map() {
+    if let Some(part_map) = part_map {
         out.write_all(b"parts")?;
         part_map.cells().iter().try_for_each(|cell| write!(out, " {cell}"))?;
         write!(out, "\nnode_numbers from {}", part_map.first_number())?;
@@ -184,8 +199,54 @@ fn write_schedule(schedule: &Schedule, out: &mut impl Write) -> io::Result<()> {
         }
         out.write_all(b"\n")?;
     }
-    let finder = LinkFinder::new(schedule.machine());
-    schedule.sets().iter().try_for_each(|set| write_set_schedule(set, &finder, out))
+    Ok(())
+}
+
+fn write_step_schedule(schedule: &StepSchedule, out: &mut impl Write) -> io::Result<()> {
+    write_heading(schedule.origin(), schedule.digest(), schedule.part_map(), out)?;
+    schedule.sets().iter().try_for_each(|set| write_set_steps(set, out))
+}
+
+fn write_set_steps(set: &SetSteps, out: &mut impl Write) -> io::Result<()> {
+    let connections = set.steps.set();
+    write_set(connections, out)?;
+    for (id, messages) in set.steps.iter() {
+        writeln!(out, "  step {id}")?;
+        for message in messages {
+            write!(out, "    message {} -> {}", message.source, message.target)?;
+            for piece in message.pieces {
+                write!(out, " {}", piece.connection)?;
+                if piece.first_word != 0 {
+                    write!(out, " first {}", piece.first_word)?;
+                }
+                if !piece.is_whole(connections) {
+                    write!(out, " words {}", piece.words)?;
+                }
+            }
+            out.write_all(b"\n")?;
+        }
+    }
+    let bounds = &set.bounds;
+    if *bounds != StepBounds::default() {
+        let (by, direct) = (by(bounds.clocks_by), bounds.direct_clocks);
+        writeln!(out, "  bounds clocks {}{by} direct {direct}", bounds.clocks)?;
+    }
+    if let Some(witness) = &bounds.clocks_witness {
+        out.write_all(b"  witness clocks ")?;
+        write_witness(witness, out)?;
+    }
+    match set.predicted_clocks {
+        Some(clocks) => writeln!(out, "  predicted_clocks {clocks}"),
+        None => Ok(()),
+    }
+}
+
+/// The binding bound after a number; nothing if none is stated.
+fn by(binding: Binding) -> String {
+    match binding {
+        Binding::Nothing => String::new(),
+        other => format!(" by {other}"),
+    }
 }
 
 fn write_set_schedule(
@@ -194,10 +255,6 @@ fn write_set_schedule(
     out: &mut impl Write,
 ) -> io::Result<()> {
     write_timetable(&set.timetable, finder, out)?;
-    let by = |binding: Binding| match binding {
-        Binding::Nothing => String::new(),
-        other => format!(" by {other}"),
-    };
     let b = &set.bounds;
     let (phases_by, clocks_by) = (by(b.phases_by), by(b.clocks_by));
     writeln!(out, "  bounds phases {}{phases_by} clocks {}{clocks_by}", b.phases, b.clocks)?;

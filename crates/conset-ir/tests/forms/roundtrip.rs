@@ -62,7 +62,8 @@ fn only_programs_and_schedules_have_a_json_form() {
     for kind in 0..KINDS {
         let value = document(&mut Rng(kind as u64), kind);
         let mut out = Vec::new();
-        let can = matches!(value, Document::Program { .. } | Document::Schedule(_));
+        let can =
+            matches!(value, Document::Program { .. } | Document::Schedule(_) | Document::Steps(_));
         assert_eq!(json::write(&value).is_some(), can);
         assert_eq!(json::write_to(&value, &mut out).is_ok(), can);
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use conset_ir::{
     Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
     ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
-    NodeLists, Operation, Origin, Parameters, PartMap, PhaseImage, PhaseRoutes, PhaseTimes,
-    Program, Proof, Routing, Schedule, SetImage, SetSchedule, Sink, Slot, Timetable, Topology,
-    Witness, limits,
+    NodeLists, Operation, Origin, Parameters, PartMap, PhaseImage, PhaseRoutes, PhaseTimes, Piece,
+    Program, Proof, Routing, Schedule, SetImage, SetSchedule, SetSteps, Sink, Slot, StepBounds,
+    StepMessages, StepSchedule, Steps, Timetable, Topology, Witness, limits,
 };
 
 /// A small generator of numbers (splitmix64): the same on every platform.
@@ -64,7 +64,7 @@ pub(crate) const BOUNDARIES: [u64; 10] = [
     u64::MAX,
 ];
 
-pub(crate) const KINDS: usize = 6;
+pub(crate) const KINDS: usize = 7;
 
 /// A document of kind `kind % KINDS`.
 pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
@@ -86,6 +86,7 @@ pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
             timetable(rng, machine, set).into()
         }
         4 => schedule(rng).into(),
+        5 => step_schedule(rng).into(),
         _ => image(rng).into(),
     }
 }
@@ -267,15 +268,64 @@ pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
             predicted_clocks: rng.number(),
         })
         .collect();
-    let origin = rng.coin().then(|| Origin {
-        generator: "conset \"0.1\" é".into(),
-        algorithm: if rng.coin() { "best".into() } else { String::new() },
-        seed: rng.number(),
-    });
+    let origin = origin(rng);
     let digest = rng.coin().then(|| rng.number());
     let part_map = rng.one_in(3).then(|| part_map(rng, &machine));
     let schedule = Schedule::new(machine, sets, origin).unwrap();
     schedule.with_part_map(part_map).unwrap().with_stated_digest(digest)
+}
+
+fn origin(rng: &mut Rng) -> Option<Origin> {
+    rng.coin().then(|| Origin {
+        generator: "conset \"0.1\" é".into(),
+        algorithm: if rng.coin() { "best".into() } else { String::new() },
+        seed: rng.number(),
+    })
+}
+
+fn step_schedule(rng: &mut Rng) -> StepSchedule {
+    let machine = Arc::new(machine(rng));
+    let mut sets = sets(rng, &machine);
+    if sets.is_empty() {
+        sets.push(Arc::new(set(rng, &machine, "only")));
+    }
+    let sets = sets.into_iter().map(|set| SetSteps {
+        bounds: StepBounds {
+            clocks: rng.number(),
+            clocks_by: rng.pick(&Binding::ALL),
+            clocks_witness: witness(rng, &machine, &set),
+            direct_clocks: rng.number(),
+        },
+        predicted_clocks: rng.coin().then(|| rng.number()),
+        steps: steps(rng, &machine, set),
+    });
+    let sets = sets.collect();
+    let origin = origin(rng);
+    let digest = rng.coin().then(|| rng.number());
+    let part_map = rng.one_in(3).then(|| part_map(rng, &machine));
+    let schedule = StepSchedule::new(machine, sets, origin).unwrap();
+    schedule.with_part_map(part_map).unwrap().with_stated_digest(digest)
+}
+
+fn steps(rng: &mut Rng, machine: &Arc<Machine>, set: Arc<ConnectionSet>) -> Steps {
+    let ends: Vec<CellId> = machine.endpoints().collect();
+    let mut messages = StepMessages::new();
+    for _ in 0..rng.below(4) {
+        for _ in 0..if set.is_empty() { 0 } else { rng.below(4) } {
+            let pieces = (0..1 + rng.below(3)).map(|_| {
+                let piece = Piece::whole(&set, ConnectionId(rng.below(set.len()) as u32));
+                match rng.below(3) {
+                    0 => Piece { first_word: rng.number() as u32, ..piece },
+                    1 => Piece { words: rng.number() as u32 >> 2, ..piece },
+                    _ => piece,
+                }
+            });
+            let pieces: Vec<Piece> = pieces.collect();
+            messages.push(rng.pick(&ends), rng.pick(&ends), &pieces).unwrap();
+        }
+        messages.end_step().unwrap();
+    }
+    Steps::new(machine.clone(), set, messages).unwrap()
 }
 
 fn part_map(rng: &mut Rng, machine: &Machine) -> PartMap {

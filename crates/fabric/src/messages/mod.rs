@@ -12,6 +12,7 @@
 //! | `agents`, `endpoints` | the cost of sending and receiving; half duplex |
 //! | [`order`] | the order in which a cell sends |
 //! | [`run`] | execution of a whole set, with a check of every word |
+//! | [`mod@steps`] | execution of a step plan |
 //! | [`mod@predict`] | the paper's cost model |
 //! | `wait_graph` | the explanation of deadlocks |
 //!
@@ -40,6 +41,7 @@ mod pathways;
 pub mod predict;
 mod routes;
 pub mod run;
+pub mod steps;
 mod updown;
 mod wait_graph;
 
@@ -49,4 +51,6 @@ mod tests;
 pub use engine::{Message, MessageEngine, MessageEvent};
 pub use order::SendLists;
 pub use predict::predict;
+pub use routes::MessageRoutes;
 pub use run::{MessageOptions, MessageOrder, MessagesReport, run_checked, run_lists};
+pub use steps::run_steps;

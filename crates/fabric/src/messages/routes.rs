@@ -24,6 +24,29 @@ use conset_ir::{CellId, LinkId, Machine};
 
 use super::updown::UpDownRouter;
 
+/// The links of messages on one machine, for models of their time.
+#[derive(Clone, Debug)]
+pub struct MessageRoutes<'a> {
+    machine: &'a Machine,
+    router: Router,
+    rows: Vec<u32>,
+}
+
+impl<'a> MessageRoutes<'a> {
+    /// The routes of a machine.
+    pub fn new(machine: &'a Machine) -> Self {
+        Self { machine, router: Router::new(machine, true), rows: Vec::new() }
+    }
+
+    /// Appends the links from one live cell to another; returns `false` if messages have no route.
+    pub fn links(&mut self, source: CellId, target: CellId, links: &mut Vec<LinkId>) -> bool {
+        let found = self.router.route(self.machine, source, target, &mut self.rows);
+        let pools = self.router.pools;
+        links.extend(self.rows.iter().filter(|_| found).map(|row| LinkId(row / pools)));
+        found
+    }
+}
+
 /// Finds routes on one machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {

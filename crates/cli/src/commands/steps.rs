@@ -1,0 +1,376 @@
+//! Reports on schedules of steps: what `compile`, `run` and `show` print of them.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use conset::steps::{
+    CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
+};
+use conset_ir::convert::{index, to_f64, to_u64};
+use conset_ir::{At, Document, InputError, Machine, SetSteps, StepId, StepMessage};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::commands::compile::OutputFormat;
+use crate::commands::show::{ScheduleView, TableRows};
+use crate::error::CliError;
+use crate::files::OutputTarget;
+use crate::text::{self, Terminal};
+
+/// A program that was compiled to steps.
+#[derive(Serialize)]
+struct StepsReport {
+    machine: String,
+    topology: String,
+    by: &'static str,
+    sets: Vec<StepSummary>,
+    /// What it was compared with (`--by best`): its predicted clocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Compared>,
+    output: Option<String>,
+    /// Time of the compilation and its verification.
+    seconds: f64,
+}
+
+/// The way of exchanging that took more clocks, with `--by best`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Compared {
+    /// `phases` or `steps`.
+    pub(crate) by: &'static str,
+    /// Its predicted clocks.
+    pub(crate) clocks: u64,
+}
+
+/// `by       steps: ...`, which says why one way of exchanging was chosen.
+pub(crate) fn write_choice(
+    out: &mut dyn Write,
+    by: &str,
+    clocks: u64,
+    compared: Option<&Compared>,
+) -> io::Result<()> {
+    let Some(other) = compared else { return Ok(()) };
+    let (fewer, clocks) = (text::number(clocks), text::number(other.clocks));
+    writeln!(out, "by       {by}: {fewer} clocks predicted, {clocks} by {}", other.by)
+}
+
+/// How a compilation to steps went.
+pub(crate) struct StepsOutput<'a> {
+    pub(crate) compiled: &'a CompiledSteps,
+    pub(crate) compared: Option<Compared>,
+    pub(crate) output: Option<&'a Path>,
+    pub(crate) seconds: f64,
+    pub(crate) explain_search: bool,
+}
+
+/// Writes the file of `compile`, and prints its report.
+pub(crate) fn write_compiled(
+    done: &StepsOutput<'_>,
+    format: Option<OutputFormat>,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    if let (Some(path), Some(format)) = (done.output, format) {
+        if matches!(format, OutputFormat::Image) {
+            let name = path.display().to_string();
+            let error = InputError::new(name, At::Whole, "a schedule of steps has no image");
+            return Err(error.help("use .json, .cset (text) or .csb (binary)").into());
+        }
+        let document = Document::Steps(done.compiled.schedule().clone());
+        format.write_document(&OutputTarget::new(path), &document)?;
+        if path == Path::new("-") {
+            // Standard output is the schedule.
+            return Ok(());
+        }
+    }
+    let machine = done.compiled.schedule().machine();
+    let report = StepsReport {
+        machine: machine.name().to_owned(),
+        topology: machine.topology().to_string(),
+        by: "steps",
+        sets: done.compiled.summaries(),
+        compared: done.compared.clone(),
+        output: done.output.map(|path| path.display().to_string()),
+        seconds: done.seconds,
+    };
+    terminal.print(&report, |out| {
+        write_machine(out, machine)?;
+        write_sets(out, &report.sets, done.explain_search)?;
+        let clocks = done.compiled.predicted_clocks();
+        write_choice(out, "steps", clocks, report.compared.as_ref())?;
+        writeln!(out, "compiled and verified in {:.1} ms", report.seconds * 1e3)?;
+        match &report.output {
+            Some(output) => writeln!(out, "wrote {output}"),
+            None => Ok(()),
+        }
+    })
+}
+
+fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
+    let cells = text::count(to_u64(machine.endpoints().count()), "cell");
+    let links = text::count(to_u64(machine.link_count()), "link");
+    writeln!(out, "machine  {} ({}): {cells}, {links}", machine.name(), machine.topology())
+}
+
+/// Prints the summaries of sets.
+fn write_sets(out: &mut dyn Write, sets: &[StepSummary], trials: bool) -> io::Result<()> {
+    for set in sets {
+        let connections = text::count(to_u64(set.connections), "connection");
+        writeln!(out, "set      {}: {connections}, {}", set.set, text::count(set.words, "word"))?;
+        writeln!(
+            out,
+            "steps    {}: {} of {}, {}",
+            text::number(to_u64(set.steps)),
+            text::count(to_u64(set.messages), "message"),
+            text::count(set.message_words, "word"),
+            if set.direct { "direct" } else { "combined" },
+        )?;
+        write_clocks(out, set)?;
+        let Some(search) = &set.search else { continue };
+        let limit = if search.limited { "; the search stopped at a limit" } else { "" };
+        let plans = text::count(to_u64(search.trials.len()), "plan");
+        writeln!(out, "tried    {plans}{limit}")?;
+        write_winner(out, set)?;
+        if trials {
+            write_trials(out, set)?;
+        }
+        if search.refused > 0 {
+            let plans = text::count(search.refused.into(), "plan");
+            writeln!(out, "note     the checker refused {plans}, which is a bug in conset")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_clocks(out: &mut dyn Write, set: &StepSummary) -> io::Result<()> {
+    let (bound, by) = (text::number(set.bound_clocks), set.bound_clocks_by);
+    let Some(predicted) = set.predicted_clocks else {
+        return writeln!(out, "clocks   not predicted, bound {bound} by {by}");
+    };
+    let over = |bound| conset::bound_ratio(predicted, bound);
+    write!(out, "clocks   {} predicted, bound {bound} by {by}", text::number(predicted))?;
+    write!(out, ", {:.2} over bound", over(set.bound_clocks))?;
+    if set.direct && set.direct_bound_clocks > set.bound_clocks {
+        let direct = text::number(set.direct_bound_clocks);
+        write!(out, "; bound of direct plans {direct}, {:.2} over", over(set.direct_bound_clocks))?;
+    }
+    let optimal = predicted == set.bound_clocks;
+    writeln!(out, "{}", if optimal { " (optimal: clocks at the bound)" } else { "" })
+}
+
+/// Which planner's plan is the result, and by how much.
+fn write_winner(out: &mut dyn Write, set: &StepSummary) -> io::Result<()> {
+    let trials = set.search.iter().flat_map(|search| &search.trials);
+    let Some(winner) = trials.clone().find(|trial| trial.best) else { return Ok(()) };
+    write!(out, "planner  {}", winner.planner)?;
+    if let Some(other) = trials.filter(|trial| !trial.best).min_by_key(|trial| trial.clocks) {
+        let less = 100.0 * (1.0 - to_f64(winner.clocks) / to_f64(other.clocks.max(1)));
+        write!(out, ", {less:.1} % fewer clocks than {}", other.planner)?;
+    }
+    writeln!(out)
+}
+
+fn write_trials(out: &mut dyn Write, set: &StepSummary) -> io::Result<()> {
+    let Some(search) = &set.search else { return Ok(()) };
+    writeln!(out, "search   {}:", set.set)?;
+    writeln!(out, "  {:22} {:>7} {:>9} {:>14}", "planner", "steps", "messages", "clocks")?;
+    for trial in &search.trials {
+        let clocks = text::number(trial.clocks);
+        let best = if trial.best { "  best" } else { "" };
+        let (planner, steps, messages) = (&trial.planner, trial.steps, trial.messages);
+        writeln!(out, "  {planner:22} {steps:>7} {messages:>9} {clocks:>14}{best}")?;
+    }
+    Ok(())
+}
+
+/// What `run` measured of a program of steps.
+#[derive(Serialize)]
+struct StepsRunReport<'a> {
+    by: &'static str,
+    clocks: u64,
+    payload_ok: bool,
+    sets: Vec<&'a StepRunSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Compared>,
+}
+
+/// Prints the report of `run`.
+///
+/// # Errors
+/// Words that did not arrive, which is a bug.
+pub(crate) fn write_runs(
+    compiled: &CompiledSteps,
+    compared: Option<Compared>,
+    runs: &[StepMeasurement],
+    trace: Option<&Path>,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    let summaries: Vec<&StepRunSummary> = runs.iter().map(|run| &run.summary).collect();
+    let report = StepsRunReport {
+        by: "steps",
+        clocks: summaries.iter().map(|run| run.clocks).sum(),
+        payload_ok: summaries.iter().all(|run| run.payload_ok),
+        sets: summaries,
+        compared,
+    };
+    terminal.print(&report, |out| {
+        write_machine(out, compiled.schedule().machine())?;
+        write_sets(out, &compiled.summaries(), false)?;
+        write_choice(out, "steps", compiled.predicted_clocks(), report.compared.as_ref())?;
+        for run in &report.sets {
+            write_run(out, run)?;
+        }
+        match trace {
+            Some(path) => writeln!(out, "wrote {}", path.display()),
+            None => Ok(()),
+        }
+    })?;
+    match runs.iter().find(|run| !run.summary.payload_ok) {
+        None => Ok(()),
+        Some(run) => Err(CliError::Bug(format!(
+            "set `{}`: words of messages were not delivered correctly, {} of them wrong",
+            run.summary.set, run.report.wrong
+        ))),
+    }
+}
+
+fn write_run(out: &mut dyn Write, run: &StepRunSummary) -> io::Result<()> {
+    let error = run.model_error_percent.map(|e| format!(", model error {e:+.1} %"));
+    writeln!(
+        out,
+        "fabric   {}: {} clocks ({:.2} over bound{}), {:.1} MB/s",
+        run.set,
+        text::number(run.clocks),
+        run.bound_ratio,
+        error.unwrap_or_default(),
+        run.megabytes_per_second,
+    )?;
+    match run.payload_ok {
+        true => writeln!(
+            out,
+            "payload  {} delivered by {}, each once, in order, at the right cell; {}",
+            text::count(run.words, "word"),
+            text::count(to_u64(run.messages), "message"),
+            text::count(run.word_hops, "word-hop"),
+        ),
+        false => writeln!(out, "payload  WRONG: not all words arrived at the right cell"),
+    }
+}
+
+/// The error of a run that did not end: a false claim of a file, or a bug.
+pub(crate) fn run_failure(error: &StepExecutionError, compiled_here: bool) -> CliError {
+    match error {
+        StepExecutionError::BoundBeaten { .. } if !compiled_here => {
+            CliError::Rejected(format!("the file's claim is false: {error}"))
+        }
+        _ => CliError::Bug(format!("{error}\nplease report this with the input")),
+    }
+}
+
+/// The rows of a view of a schedule of steps; `None` for the summary.
+pub(crate) fn view(
+    compiled: &CompiledSteps,
+    view: &ScheduleView,
+    only: Option<&str>,
+) -> Result<Option<TableRows>, InputError> {
+    let wrong = |message: &str| InputError::new("show", At::Whole, message);
+    let sets = || {
+        let sets = compiled.schedule().sets().iter();
+        sets.filter(move |set| only.is_none_or(|name| name == set.steps.set().name()))
+    };
+    Ok(Some(match view {
+        ScheduleView::Summary => return Ok(None),
+        ScheduleView::Steps => messages(sets(), |_| true),
+        ScheduleView::Connection(x) => {
+            if !sets().any(|set| x.index() < set.steps.set().len()) {
+                return Err(wrong(&format!("there is no connection {x}")));
+            }
+            messages(sets(), |message| message.pieces.iter().any(|p| p.connection == *x))
+        }
+        ScheduleView::Cell(cell) => {
+            let machine = compiled.schedule().machine();
+            if cell.index() >= machine.agent_count() {
+                let last = machine.agent_count() - 1;
+                return Err(wrong(&format!("the machine has cells c0 to c{last}, not {cell}")));
+            }
+            let mut rows =
+                TableRows::new(&["set", "step", "what", "cell", "pieces", "messages", "words"], 5);
+            for set in sets() {
+                let steps = &set.steps;
+                let mut starts = (0..steps.messages().steps())
+                    .map(StepId::from_index)
+                    .map(|step| (step, steps.messages().of_step(step).end))
+                    .peekable();
+                for &row in steps.lists().of(cell.0) {
+                    while starts.next_if(|&(_, end)| end <= index(row)).is_some() {}
+                    let step = starts.peek().map_or(StepId(0), |&(step, _)| step);
+                    let message = steps.messages().get(index(row));
+                    let (what, peer) = match message.source == *cell {
+                        true => ("send", message.target),
+                        false => ("receive", message.source),
+                    };
+                    rows.rows.push(vec![
+                        steps.set().name().into(),
+                        step.to_string().into(),
+                        what.into(),
+                        peer.to_string().into(),
+                        pieces(set, message).into(),
+                        row.into(),
+                        message.words().into(),
+                    ]);
+                }
+            }
+            rows
+        }
+        _ => {
+            return Err(wrong("a schedule of steps has no phases, routes, channels or tables")
+                .help("WHAT is summary, steps, cell C or connection X"));
+        }
+    }))
+}
+
+/// Prints the summary of a file.
+pub(crate) fn write_summary(
+    compiled: &CompiledSteps,
+    only: Option<&str>,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    let mut sets = compiled.summaries();
+    sets.retain(|set| only.is_none_or(|name| name == set.set));
+    terminal.print(&sets, |out| {
+        write_machine(out, compiled.schedule().machine())?;
+        write_sets(out, &sets, false)
+    })
+}
+
+fn messages<'a>(
+    sets: impl Iterator<Item = &'a SetSteps>,
+    shown: impl Fn(&StepMessage<'_>) -> bool,
+) -> TableRows {
+    let mut rows = TableRows::new(&["set", "step", "from", "to", "pieces", "words"], 5);
+    for set in sets {
+        for (step, messages) in set.steps.iter() {
+            for message in messages.filter(&shown) {
+                rows.rows.push(vec![
+                    set.steps.set().name().into(),
+                    step.to_string().into(),
+                    message.source.to_string().into(),
+                    message.target.to_string().into(),
+                    Value::from(pieces(set, message)),
+                    message.words().into(),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// Pieces as in the text form; of a part, its words.
+fn pieces(set: &SetSteps, message: StepMessage<'_>) -> String {
+    let spelled = message.pieces.iter().map(|piece| match piece.is_whole(set.steps.set()) {
+        true => piece.connection.to_string(),
+        false => {
+            let last = piece.first_word + piece.words - 1;
+            format!("{}[{}..{last}]", piece.connection, piece.first_word)
+        }
+    });
+    spelled.collect::<Vec<_>>().join(" ")
+}

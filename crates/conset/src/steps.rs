@@ -1,0 +1,562 @@
+//! Compiling to steps: which planners of messages are tried, and which plan is kept.
+//!
+//! Each set is planned by one planner ([`StepAlgorithm`]) or by all of them. Every plan is priced by
+//! the cost model of messages ([`conset_scheduler::steps::predict`]) with the routes of the machine,
+//! and the cheapest that the checker accepts is kept. The planners are tried in a fixed order: plans
+//! with one level first, then those with more. The search of a set ends at its bound, at a number of
+//! plans that was given, or at a limit of pieces, which is a measure of work and memory.
+//!
+//! A program is compiled either to phases or to steps ([`crate::Compiler`] or [`StepCompiler`]), as a
+//! machine either holds tables or passes messages. Both state the clocks that they predict on the
+//! same machine, so they can be compared.
+
+use std::sync::Arc;
+
+use conset_fabric::Fault;
+use conset_fabric::messages::{self, MessageOptions, MessageRoutes, MessagesReport};
+use conset_ir::convert::{to_f64, to_u32, to_u64};
+use conset_ir::{
+    At, Binding, CellId, ConnectionSet, InputError, LinkId, Machine, Origin, PartMap, Program,
+    Protocol, SetSteps, ShapeError, StepBounds, StepSchedule, Steps,
+};
+use conset_partition_route::bounds::BoundsReport;
+use conset_scheduler::steps::{
+    Levels, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+};
+use serde::Serialize;
+
+use crate::report::megabytes_per_second;
+use crate::{CompileError, Observer, Progress, bound_ratio, bounds};
+
+/// The greatest number of levels of the planners that are tried, beside levels of two.
+const LEVELS: usize = 4;
+
+/// Pieces of all plans of a set after which no further planner is tried.
+const PIECES: u64 = 1 << 22;
+
+/// A planner of steps, or all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StepAlgorithm {
+    /// All planners; the cheapest plan is kept.
+    #[default]
+    Best,
+    /// Every connection in one message, in the given order.
+    Direct(StepOrder),
+    /// Recursive exchange: levels of two.
+    Recursive,
+    /// Levels of these radices, with loaded order within each.
+    Levels(Vec<u32>),
+}
+
+impl StepAlgorithm {
+    /// Parses `best`, the name of an order, `recursive` or `levels:16x16`.
+    pub fn parse(name: &str) -> Option<Self> {
+        if let Some(radices) = name.strip_prefix("levels:") {
+            let radices = radices.split('x').map(|radix| radix.parse().ok());
+            return radices.collect::<Option<Vec<u32>>>().map(StepAlgorithm::Levels);
+        }
+        match name {
+            "best" => Some(StepAlgorithm::Best),
+            "recursive" => Some(StepAlgorithm::Recursive),
+            _ => StepOrder::parse(name).map(StepAlgorithm::Direct),
+        }
+    }
+
+    /// The spelling that [`StepAlgorithm::parse`] reads.
+    pub fn name(&self) -> String {
+        match self {
+            StepAlgorithm::Best => "best".to_owned(),
+            StepAlgorithm::Recursive => "recursive".to_owned(),
+            StepAlgorithm::Direct(order) => order.name().to_owned(),
+            StepAlgorithm::Levels(radices) => format!("levels:{}", spelled(radices)),
+        }
+    }
+
+    /// The planners to try, in this order.
+    fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
+        let cells = to_u32(machine.endpoints().count());
+        let twos = vec![2; usize::try_from(cells.max(2).next_power_of_two().ilog2()).unwrap_or(1)];
+        let levels = |radices: &[u32], order| {
+            Levels::new(machine, radices, order).map_err(|e| {
+                let at = At::Path(self.name());
+                InputError::new("--algorithm", at, e.message)
+                    .help(format!("the machine has {cells} cells"))
+            })
+        };
+        Ok(match self {
+            StepAlgorithm::Direct(order) => vec![Levels::direct(machine, *order)],
+            StepAlgorithm::Recursive => vec![levels(&twos, StepOrder::Pairwise)?],
+            StepAlgorithm::Levels(radices) => vec![levels(radices, StepOrder::Loaded)?],
+            StepAlgorithm::Best => {
+                let mut planners = Vec::new();
+                for radices in factorisations(cells, LEVELS) {
+                    for order in StepOrder::ALL {
+                        planners.push(levels(&radices, order)?);
+                    }
+                }
+                planners
+            }
+        })
+    }
+}
+
+fn spelled(radices: &[u32]) -> String {
+    let radices: Vec<String> = radices.iter().map(ToString::to_string).collect();
+    radices.join("x")
+}
+
+/// The name of a planner in reports: its order, after its radices if it has several levels.
+fn planner_name(planner: &Levels) -> String {
+    let order = planner.order().name();
+    match planner.radices() {
+        [_] => order.to_owned(),
+        radices => format!("{} {order}", spelled(radices)),
+    }
+}
+
+/// Compiles programs to step plans for a machine.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::steps::StepCompiler;
+///
+/// let machine = Arc::new(Machine::from_spec("fat-tree:16")?);
+/// let ring = (0..16).map(|cell| Connection::new(CellId(cell), CellId((cell + 1) % 16), 100));
+/// let set = ConnectionSet::new("ring", ring.collect())?;
+/// let compiled = StepCompiler::new(&machine).compile(&set.into(), &mut |_| ())?;
+/// let steps = &compiled.schedule().sets()[0];
+/// assert_eq!(steps.steps.messages().len(), 16);
+/// assert!(steps.predicted_clocks >= Some(steps.bounds.direct_clocks));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct StepCompiler {
+    machine: Arc<Machine>,
+    algorithm: StepAlgorithm,
+    max_plans: Option<u32>,
+    unlimited: bool,
+    seed: u64,
+}
+
+impl StepCompiler {
+    /// A compiler for a machine that tries all planners.
+    pub fn new(machine: &Arc<Machine>) -> Self {
+        let algorithm = StepAlgorithm::Best;
+        Self { machine: machine.clone(), algorithm, max_plans: None, unlimited: false, seed: 1 }
+    }
+
+    /// Sets the algorithm.
+    pub fn algorithm(self, algorithm: StepAlgorithm) -> Self {
+        Self { algorithm, ..self }
+    }
+
+    /// Sets the number of plans to try for each set.
+    pub fn max_plans(self, max_plans: impl Into<Option<u32>>) -> Self {
+        Self { max_plans: max_plans.into(), ..self }
+    }
+
+    /// Lifts the limits of work and memory.
+    pub fn unlimited(self, unlimited: bool) -> Self {
+        Self { unlimited, ..self }
+    }
+
+    /// Sets the seed that the schedule states. Planners of steps make no random choices.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Compiles every set of a program.
+    ///
+    /// # Errors
+    /// No sets, connections that do not fit the machine or that messages have no route for, levels
+    /// that do not fit it, or a bug of a stage.
+    pub fn compile(
+        &self,
+        program: &Program,
+        observer: &mut Observer<'_>,
+    ) -> Result<CompiledSteps, CompileError> {
+        observer(Progress::Stage("computing bounds"));
+        if program.sets().is_empty() {
+            let message = "the program has no sets, so there is nothing to compile to steps";
+            return Err(InputError::new("<program>", At::Whole, message).into());
+        }
+        let reports = bounds::of_program(&self.machine, program, self.unlimited)?;
+        let planners = self.algorithm.planners(&self.machine)?;
+        observer(Progress::Stage("planning"));
+        let (mut sets, mut searches) = (Vec::new(), Vec::new());
+        for (row, (set, bounds)) in program.sets().iter().zip(&reports).enumerate() {
+            let (set, search) = self.search(set, bounds, &planners)?;
+            sets.push(set);
+            searches.push(search);
+            let (done, total) = (to_u64(row) + 1, to_u64(program.sets().len()));
+            observer(Progress::Done { done, total });
+        }
+        let origin = Origin {
+            generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
+            algorithm: format!("steps:{}", self.algorithm.name()),
+            seed: self.seed,
+        };
+        let schedule = StepSchedule::new(self.machine.clone(), sets, Some(origin))
+            .map_err(|e| CompileError::bug("the planner of steps", &e))?
+            .with_digest();
+        observer(Progress::Stage("checking"));
+        let schedule = conset_verify::step_schedule(schedule)
+            .map_err(|rejection| CompileError::bug("the planner of steps", &rejection))?
+            .into_inner();
+        Ok(CompiledSteps { schedule, searches })
+    }
+
+    /// The cheapest plan of a set.
+    fn search(
+        &self,
+        set: &Arc<ConnectionSet>,
+        report: &BoundsReport,
+        planners: &[Levels],
+    ) -> Result<(SetSteps, StepSearch), CompileError> {
+        let protocol = Protocol::of(&self.machine);
+        let bounds = step_bounds(&self.machine, set, report, protocol);
+        let mut routes = MessageRoutes::new(&self.machine);
+        let mut missing = None;
+        let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
+            if !routes.links(source, target, links) {
+                missing = Some((source, target));
+            }
+        };
+        let most = self.max_plans.map_or(usize::MAX, |plans| usize::try_from(plans).unwrap_or(1));
+        let mut search = StepSearch { trials: Vec::new(), refused: 0, limited: false };
+        let mut best: Option<SetSteps> = None;
+        let mut too_large = None;
+        let mut work = 0;
+        for planner in planners {
+            let tried = search.trials.len() + usize::try_from(search.refused).unwrap_or(usize::MAX);
+            if best.is_some() && (tried >= most || (work > PIECES && !self.unlimited)) {
+                search.limited = true;
+                break;
+            }
+            let steps = match planner.plan(&self.machine, set, protocol, &mut route) {
+                Ok(steps) => steps,
+                // A message has too many words, or the plan too many pieces.
+                Err(error) => {
+                    too_large.get_or_insert(error);
+                    continue;
+                }
+            };
+            work += to_u64(steps.messages().piece_count());
+            let clocks = predict(&steps, protocol, &mut route);
+            let least = best.as_ref().and_then(|best| best.predicted_clocks);
+            let better = least.is_none_or(|least| clocks < least);
+            let (messages, step_count) = (steps.messages().len(), steps.messages().steps());
+            if better {
+                let bounds = bounds.clone();
+                let plan = SetSteps { steps, bounds, predicted_clocks: Some(clocks) };
+                if conset_verify::check_set_steps(&plan).is_err() {
+                    search.refused += 1;
+                    continue;
+                }
+                search.trials.iter_mut().for_each(|trial| trial.best = false);
+                best = Some(plan);
+            }
+            search.trials.push(StepTrial {
+                planner: planner_name(planner),
+                steps: step_count,
+                messages,
+                clocks,
+                best: better,
+            });
+            if clocks == bounds.clocks {
+                break;
+            }
+        }
+        if let Some((source, target)) = missing {
+            return Err(InputError::new(
+                format!("set `{}`", set.name()),
+                At::Whole,
+                format!("messages from {source} to {target} have no route on this machine"),
+            )
+            .help("compile it to phases, or choose another machine")
+            .into());
+        }
+        match (best, too_large) {
+            (Some(best), _) => Ok((best, search)),
+            (None, Some(error)) => {
+                let file = format!("set `{}`", set.name());
+                Err(InputError::new(file, At::Path(error.place), error.message).into())
+            }
+            (None, None) => {
+                let message = "the checker refused every plan";
+                Err(CompileError::bug("the planner of steps", &message))
+            }
+        }
+    }
+}
+
+/// The bounds of a set: of its busiest cell, or of its links, which are those of phases without
+/// context switches.
+fn step_bounds(
+    machine: &Machine,
+    set: &ConnectionSet,
+    report: &BoundsReport,
+    protocol: Protocol,
+) -> StepBounds {
+    let direct = least_clocks_direct(machine, set, protocol);
+    let mut bounds = StepBounds {
+        clocks: least_clocks(machine, set, protocol),
+        clocks_by: Binding::AgentLoad,
+        clocks_witness: None,
+        direct_clocks: 0,
+    };
+    let switches =
+        u64::from(report.summary().phases).saturating_mul(machine.parameters().switch_clocks());
+    for bound in &report.clocks {
+        let of_links = matches!(
+            bound.binding,
+            Binding::AverageLink | Binding::DimensionCut | Binding::Bisection | Binding::LinkFlow
+        );
+        let clocks = bound.value.saturating_sub(switches);
+        if of_links && clocks > bounds.clocks {
+            bounds.clocks = clocks;
+            bounds.clocks_by = bound.binding;
+            bounds.clocks_witness.clone_from(&bound.witness);
+        }
+    }
+    bounds.direct_clocks = direct.max(bounds.clocks);
+    if bounds.clocks == 0 {
+        bounds.clocks_by = Binding::Nothing;
+    }
+    bounds
+}
+
+/// A program that is compiled to steps, verified by the checker.
+#[derive(Clone, Debug)]
+pub struct CompiledSteps {
+    schedule: StepSchedule,
+    searches: Vec<StepSearch>,
+}
+
+/// The plans of a set that were tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepSearch {
+    /// Every plan, in the order in which they were made.
+    pub trials: Vec<StepTrial>,
+    /// Plans that the checker refused; each is a bug in conset.
+    pub refused: u32,
+    /// Whether the search ended at a limit before all planners were tried.
+    pub limited: bool,
+}
+
+/// A plan that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepTrial {
+    /// The planner: its order, after its radices if it has several levels.
+    pub planner: String,
+    /// Steps.
+    pub steps: usize,
+    /// Messages.
+    pub messages: usize,
+    /// Predicted clocks.
+    pub clocks: u64,
+    /// Whether this plan is the result.
+    pub best: bool,
+}
+
+impl CompiledSteps {
+    /// Checks a step schedule from elsewhere.
+    ///
+    /// # Errors
+    /// What the checker refuses.
+    pub fn import(schedule: StepSchedule) -> Result<Self, CompileError> {
+        let schedule = conset_verify::step_schedule(schedule)?.into_inner();
+        Ok(Self { schedule, searches: Vec::new() })
+    }
+
+    /// The schedule, as it is written to files.
+    pub fn schedule(&self) -> &StepSchedule {
+        &self.schedule
+    }
+
+    /// The searches of all sets; none if the schedule was not compiled here.
+    pub fn searches(&self) -> &[StepSearch] {
+        &self.searches
+    }
+
+    /// The same program, whose schedule has the parts and node numbers of its input.
+    ///
+    /// # Errors
+    /// Parts on cells that the machine does not have.
+    pub fn with_part_map(mut self, part_map: Option<PartMap>) -> Result<Self, ShapeError> {
+        self.schedule = self.schedule.with_part_map(part_map)?;
+        Ok(self)
+    }
+
+    /// The predicted clocks of all sets together; those of sets without a prediction are not counted.
+    pub fn predicted_clocks(&self) -> u64 {
+        self.schedule.sets().iter().filter_map(|set| set.predicted_clocks).sum()
+    }
+
+    /// The summary of each set.
+    pub fn summaries(&self) -> Vec<StepSummary> {
+        let searches = self.searches.iter().map(Some).chain(std::iter::repeat(None));
+        let sets = self.schedule.sets().iter().zip(searches);
+        sets.map(|(set, search)| StepSummary::new(set, search)).collect()
+    }
+
+    /// Executes every set on the emulated machine, each on an idle machine, and checks every word.
+    /// `seed` determines the words; `trace` records messages.
+    ///
+    /// # Errors
+    /// See [`StepExecutionError`].
+    pub fn run(&self, seed: u64, trace: bool) -> Result<Vec<StepMeasurement>, StepExecutionError> {
+        self.schedule.sets().iter().map(|set| StepMeasurement::new(set, seed, trace)).collect()
+    }
+}
+
+/// A set that is compiled to steps, in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StepSummary {
+    /// Its name.
+    pub set: String,
+    /// Connections.
+    pub connections: usize,
+    /// Words of these connections.
+    pub words: u64,
+    /// Steps.
+    pub steps: usize,
+    /// Messages.
+    pub messages: usize,
+    /// Words of all messages; more than those of the connections if cells pass words on.
+    pub message_words: u64,
+    /// Predicted clocks, if they are stated.
+    pub predicted_clocks: Option<u64>,
+    /// No step plan takes fewer clocks.
+    pub bound_clocks: u64,
+    /// What determines this bound.
+    pub bound_clocks_by: Binding,
+    /// No direct plan takes fewer clocks.
+    pub direct_bound_clocks: u64,
+    /// Whether every connection goes from its source to its target in one message.
+    pub direct: bool,
+    /// The plans that were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<StepSearch>,
+}
+
+impl StepSummary {
+    fn new(set: &SetSteps, search: Option<&StepSearch>) -> Self {
+        let messages = set.steps.messages();
+        Self {
+            set: set.steps.set().name().to_owned(),
+            connections: set.steps.set().len(),
+            words: set.steps.set().words(),
+            steps: messages.steps(),
+            messages: messages.len(),
+            message_words: messages.iter().map(|message| message.words()).sum(),
+            predicted_clocks: set.predicted_clocks,
+            bound_clocks: set.bounds.clocks,
+            bound_clocks_by: set.bounds.clocks_by,
+            direct_bound_clocks: set.bounds.direct_clocks,
+            direct: set.steps.is_direct(),
+            search: search.cloned(),
+        }
+    }
+}
+
+/// The result of executing the step plan of a set.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StepMeasurement {
+    /// The report of the fabric.
+    pub report: MessagesReport,
+    /// The measured numbers with bound and prediction.
+    pub summary: StepRunSummary,
+}
+
+/// What the execution of a step plan measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StepRunSummary {
+    /// The set's name.
+    pub set: String,
+    /// Steps.
+    pub steps: usize,
+    /// Messages received.
+    pub messages: usize,
+    /// Clocks until the last word was received.
+    pub clocks: u64,
+    /// Predicted clocks, if they are stated.
+    pub predicted_clocks: Option<u64>,
+    /// Predicted minus measured clocks, in percent of the measured ones.
+    pub model_error_percent: Option<f64>,
+    /// No step plan takes fewer clocks.
+    pub bound_clocks: u64,
+    /// Measured clocks divided by the bound.
+    pub bound_ratio: f64,
+    /// Connections.
+    pub connections: usize,
+    /// Words of these connections.
+    pub words: u64,
+    /// Words carried, counted once on every link.
+    pub word_hops: u64,
+    /// Every word of every message arrived, in order, at the right cell.
+    pub payload_ok: bool,
+    /// Bandwidth of all cells together.
+    pub megabytes_per_second: f64,
+}
+
+/// Why a step plan could not be executed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepExecutionError {
+    /// The fabric stopped.
+    #[error("the fabric stopped: {0}")]
+    Fault(#[from] Fault),
+    /// A set was faster than its lower bound, so the bound is false.
+    #[error("set `{set}` took {clocks} clocks, fewer than its lower bound of {bound}")]
+    BoundBeaten {
+        /// The set.
+        set: String,
+        /// Clocks measured.
+        clocks: u64,
+        /// Clocks of the bound.
+        bound: u64,
+    },
+}
+
+impl StepMeasurement {
+    fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
+        let steps: &Steps = &set.steps;
+        let options = MessageOptions::default().seed(seed).trace(trace);
+        let report = messages::run_steps(steps, &options)?;
+        let bound = if steps.is_direct() { set.bounds.direct_clocks } else { set.bounds.clocks };
+        if report.clocks < bound {
+            let (set, clocks) = (steps.set().name().to_owned(), report.clocks);
+            return Err(StepExecutionError::BoundBeaten { set, clocks, bound });
+        }
+        let error = |predicted: u64| {
+            100.0 * (to_f64(predicted) - to_f64(report.clocks)) / to_f64(report.clocks.max(1))
+        };
+        let words = steps.set().words();
+        let parameters = steps.machine().parameters();
+        let summary = StepRunSummary {
+            set: steps.set().name().to_owned(),
+            steps: steps.messages().steps(),
+            messages: report.messages,
+            clocks: report.clocks,
+            predicted_clocks: set.predicted_clocks,
+            model_error_percent: set.predicted_clocks.map(error),
+            bound_clocks: set.bounds.clocks,
+            bound_ratio: bound_ratio(report.clocks, set.bounds.clocks),
+            connections: steps.set().len(),
+            words,
+            word_hops: report.word_hops,
+            payload_ok: report.payload_ok,
+            megabytes_per_second: megabytes_per_second(words, report.clocks, parameters),
+        };
+        Ok(Self { report, summary })
+    }
+}

@@ -1,0 +1,75 @@
+//! Lower bounds of the clocks of step plans: the busiest cell.
+//!
+//! | protocol | clocks of a cell, for the messages and words that it sends and receives |
+//! |---|---|
+//! | standing, full duplex | the most of: the software of all messages; software and words that it sends; software and words that it receives |
+//! | standing, half duplex | software of all messages, words sent at the rate of the links, words received at that of the agent |
+//! | rendezvous | software of both ends, and words, of all messages |
+//!
+//! A direct plan has a message for each cell that a cell exchanges words with, in each direction. Any
+//! other plan has at least one message in each direction in which the cell has words.
+
+use conset_ir::{CellId, ConnectionSet, Machine, Protocol};
+
+use super::MessageCosts;
+
+/// Clocks that every step plan of a set takes at least.
+pub fn least_clocks(machine: &Machine, set: &ConnectionSet, protocol: Protocol) -> u64 {
+    busiest(machine, set, protocol, |partners| partners.min(1))
+}
+
+/// Clocks that every plan takes at least that sends each connection in one message from its source to
+/// its target.
+pub fn least_clocks_direct(machine: &Machine, set: &ConnectionSet, protocol: Protocol) -> u64 {
+    busiest(machine, set, protocol, |partners| partners)
+}
+
+/// Words and partners of a cell, as sender and as receiver.
+#[derive(Clone, Copy, Default)]
+struct CellLoad {
+    words: [u64; 2],
+    partners: [u64; 2],
+}
+
+fn busiest(
+    machine: &Machine,
+    set: &ConnectionSet,
+    protocol: Protocol,
+    messages: impl Fn(u64) -> u64,
+) -> u64 {
+    let mut cells = vec![CellLoad::default(); machine.agent_count()];
+    let mut pairs: Vec<(CellId, CellId)> = Vec::with_capacity(set.len());
+    for connection in set.connections().iter().filter(|c| c.source != c.target) {
+        cells[connection.source.index()].words[0] += u64::from(connection.words);
+        cells[connection.target.index()].words[1] += u64::from(connection.words);
+        pairs.push((connection.source, connection.target));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    for (source, target) in pairs {
+        cells[source.index()].partners[0] += 1;
+        cells[target.index()].partners[1] += 1;
+    }
+    let costs = MessageCosts::new(machine, protocol);
+    let clocks = cells.iter().map(|cell| {
+        let [out, into] = cell.partners.map(&messages);
+        clocks_of(&costs, [out, into], cell.words)
+    });
+    clocks.max().unwrap_or(0)
+}
+
+fn clocks_of(costs: &MessageCosts, messages: [u64; 2], words: [u64; 2]) -> u64 {
+    let moved = |d: usize| (words[d] + costs.extra_words * messages[d]) * costs.rate;
+    let (launches, receptions) = (messages[0] * costs.send, messages[1] * costs.receive);
+    match costs.protocol {
+        Protocol::Rendezvous => {
+            (messages[0] + messages[1]) * costs.software() + moved(0) + moved(1)
+        }
+        Protocol::Standing if costs.half_duplex => {
+            launches + receptions + words[0] * costs.link + words[1] * costs.access
+        }
+        Protocol::Standing => {
+            (launches + receptions).max(launches + moved(0)).max(receptions + moved(1))
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The time of a step plan with standing messages, as the emulated fabric passes them: a simulation
+//! of cells, which launch in the order of their lists and receive in the order of arrival.
+//!
+//! * **Launch:** the processor of the cell runs `c_send` clocks (with half duplex it also copies the
+//!   words, at the rate of a link); then the words leave in the background. The next launch waits
+//!   until the tail has left, and for what it passes on.
+//! * **Way:** the message takes all links of its route when all are free, and holds them until it
+//!   has been received: it stands in the network while its receiver does something else.
+//! * **Reception:** `c_receive` clocks of the processor, then the words; with half duplex the
+//!   processor takes the words itself. If a cell can do either, a launch is first.
+//!
+//! Simplified: a message takes its links one by one, and a short one gives them back as its words
+//! move into queues.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use conset_ir::convert::{index, to_u64};
+use conset_ir::{CellId, Lists, Protocol, StepWaits, Steps};
+
+use super::links::LinkQueues;
+use super::{MessageCosts, MessageRoute};
+
+/// Clocks until the last message has been received.
+pub(super) fn predict(steps: &Steps, route: &mut MessageRoute<'_>) -> u64 {
+    let mut run = StandingRun::new(steps);
+    for cell in 0..run.sends.rows() {
+        run.advance(cell);
+    }
+    run.run(route);
+    run.now
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The last word of a message was received.
+    End,
+    /// The tail of a message left its source.
+    Left,
+    /// A processor is free.
+    Free,
+    /// The header of a message is at its target.
+    Arrived,
+    /// The header of a message enters the network.
+    Launch,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CellState {
+    /// Messages of its list that were launched.
+    launched: u32,
+    /// When the processor is free.
+    processor: u64,
+    sending: bool,
+    receiving: bool,
+    arrivals: VecDeque<u32>,
+}
+
+struct StandingRun<'a> {
+    steps: &'a Steps,
+    costs: MessageCosts,
+    depth: u64,
+    sends: Lists<u32>,
+    waits: StepWaits<'a>,
+    cells: Vec<CellState>,
+    links: LinkQueues,
+    events: BinaryHeap<Reverse<(u64, Event, u32)>>,
+    now: u64,
+}
+
+impl<'a> StandingRun<'a> {
+    fn new(steps: &'a Steps) -> Self {
+        let machine = steps.machine();
+        let sources = steps.messages().iter().zip(0..).map(|(m, row)| (m.source.0, row));
+        Self {
+            steps,
+            costs: MessageCosts::new(machine, Protocol::Standing),
+            depth: machine.parameters().channel_depth.into(),
+            sends: Lists::new(machine.agent_count(), sources),
+            waits: StepWaits::new(steps),
+            cells: vec![CellState::default(); machine.agent_count()],
+            links: LinkQueues::new(machine.link_count()),
+            events: BinaryHeap::new(),
+            now: 0,
+        }
+    }
+
+    fn run(&mut self, route: &mut MessageRoute<'_>) {
+        let (mut ready, mut retried) = (Vec::new(), Vec::new());
+        while let Some(Reverse((now, event, of))) = self.events.pop() {
+            self.now = now;
+            match event {
+                Event::Free => self.advance(of),
+                Event::Launch => self.launch(of, route),
+                Event::Left => {
+                    let source = self.ends(of)[0];
+                    self.cells[source.index()].sending = false;
+                    self.advance(source.0);
+                }
+                Event::Arrived => {
+                    let target = self.ends(of)[1];
+                    self.cells[target.index()].arrivals.push_back(of);
+                    self.advance(target.0);
+                }
+                Event::End => {
+                    self.links.release(of, &mut retried);
+                    retried.drain(..).for_each(|row| self.launch(row, route));
+                    let target = self.ends(of)[1];
+                    self.cells[target.index()].receiving = false;
+                    self.waits.received(of, &mut ready);
+                    self.advance(target.0);
+                    for row in ready.drain(..).collect::<Vec<_>>() {
+                        let source = self.ends(row)[0];
+                        self.advance(source.0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn ends(&self, row: u32) -> [CellId; 2] {
+        let message = self.steps.messages().get(index(row));
+        [message.source, message.target]
+    }
+
+    fn words(&self, row: u32) -> u64 {
+        self.steps.messages().get(index(row)).words()
+    }
+
+    fn at(&mut self, clock: u64, event: Event, of: u32) {
+        self.events.push(Reverse((clock, event, of)));
+    }
+
+    /// Starts what a cell can start now: a launch, else a reception.
+    fn advance(&mut self, cell: u32) {
+        let (now, costs) = (self.now, self.costs);
+        let state = &mut self.cells[index(cell)];
+        if state.processor > now {
+            return;
+        }
+        let next = self.sends.of(cell).get(index(state.launched)).copied();
+        if let Some(row) = next.filter(|&row| !state.sending && self.waits.is_ready(row)) {
+            state.launched += 1;
+            state.sending = true;
+            let words = self.words(row);
+            let copies = if costs.half_duplex { words * costs.link } else { 0 };
+            let free = now + costs.send + copies;
+            self.cells[index(cell)].processor = free;
+            self.at(free, Event::Free, cell);
+            self.at(free + costs.access, Event::Launch, row);
+        } else if !state.receiving
+            && let Some(row) = state.arrivals.pop_front()
+        {
+            state.receiving = true;
+            let end = now + costs.receive + costs.words(self.words(row));
+            let state = &mut self.cells[index(cell)];
+            state.processor = if costs.half_duplex { end } else { now + costs.receive };
+            let free = state.processor;
+            self.at(end, Event::End, row);
+            self.at(free, Event::Free, cell);
+            self.leave_at(row, end);
+        }
+    }
+
+    /// The tail of a message that does not fit into the network leaves it as it is received.
+    fn leave_at(&mut self, row: u32, end: u64) {
+        if !self.fits(row) {
+            self.at(end, Event::Left, row);
+        }
+    }
+
+    /// Whether the queues of two cells hold a message, as they do on any route.
+    fn fits(&self, row: u32) -> bool {
+        self.words(row) + self.costs.extra_words <= 2 * self.depth
+    }
+
+    fn launch(&mut self, row: u32, route: &mut MessageRoute<'_>) {
+        let [source, target] = self.ends(row);
+        if let Some(hops) = self.links.take(row, source, target, route) {
+            self.at(self.now + to_u64(hops) * self.costs.link, Event::Arrived, row);
+            if self.fits(row) {
+                self.at(self.now + self.costs.words(self.words(row)), Event::Left, row);
+            }
+        }
+    }
+}

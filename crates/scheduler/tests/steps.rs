@@ -1,0 +1,229 @@
+//! Step plans: the schedules of the CM-5 paper, delivery by every planner, the cost model.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Numbers, machine, machine_with, set, way};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Protocol, Steps};
+use conset_scheduler::steps::{
+    Levels, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+};
+
+fn all_to_all(cells: u32, words: u32) -> ConnectionSet {
+    let pairs = (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, words)));
+    set(&pairs.filter(|(a, b, _)| a != b).collect::<Vec<_>>())
+}
+
+/// A plan with links that nobody waits for.
+fn plan(machine: &Arc<Machine>, set: &ConnectionSet, radices: &[u32], order: StepOrder) -> Steps {
+    let levels = Levels::new(machine, radices, order).unwrap();
+    levels.plan(machine, &Arc::new(set.clone()), Protocol::Rendezvous, &mut |_, _, _| ()).unwrap()
+}
+
+/// The pairs of each step, the lower cell first, as the paper prints them.
+fn pairs(steps: &Steps) -> Vec<Vec<(u32, u32)>> {
+    let of = |messages: Vec<(u32, u32)>| -> Vec<(u32, u32)> {
+        let mut pairs: Vec<_> = messages.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect();
+        pairs.dedup();
+        pairs
+    };
+    let ends = |(_, messages): (_, _)| of(messages);
+    steps
+        .iter()
+        .map(|(id, m)| (id, m.map(|m| (m.source.0, m.target.0)).collect()))
+        .map(ends)
+        .collect()
+}
+
+#[test]
+fn tables_1_to_3_of_the_cm5_paper() {
+    let (machine, set) = (machine("fat-tree:8"), all_to_all(8, 4));
+    let table = |columns: &[&str]| -> Vec<Vec<(u32, u32)>> {
+        let pair = |text: &str| {
+            let (a, b) = text.split_once('-').unwrap();
+            (a.parse().unwrap(), b.parse().unwrap())
+        };
+        columns.iter().map(|column| column.split(' ').map(pair).collect()).collect()
+    };
+    assert_eq!(
+        pairs(&plan(&machine, &set, &[8], StepOrder::Pairwise)),
+        table(&[
+            "0-1 2-3 4-5 6-7",
+            "0-2 1-3 4-6 5-7",
+            "0-3 1-2 4-7 5-6",
+            "0-4 1-5 2-6 3-7",
+            "0-5 1-4 2-7 3-6",
+            "0-6 1-7 2-4 3-5",
+            "0-7 1-6 2-5 3-4",
+        ])
+    );
+    assert_eq!(
+        pairs(&plan(&machine, &set, &[2, 2, 2], StepOrder::Pairwise)),
+        table(&["0-4 1-5 2-6 3-7", "0-2 1-3 4-6 5-7", "0-1 2-3 4-5 6-7"])
+    );
+    assert_eq!(
+        pairs(&plan(&machine, &set, &[8], StepOrder::Balanced)),
+        table(&[
+            "0-7 1-2 3-4 5-6",
+            "0-2 1-7 3-5 4-6",
+            "0-1 2-7 3-6 4-5",
+            "0-4 1-5 2-6 3-7",
+            "0-3 1-6 2-5 4-7",
+            "0-6 1-3 2-4 5-7",
+            "0-5 1-4 2-3 6-7",
+        ])
+    );
+}
+
+#[test]
+fn within_a_pair_the_lower_cell_sends_first() {
+    let (machine, set) = (machine("ring:4"), all_to_all(4, 1));
+    for order in [StepOrder::Pairwise, StepOrder::Balanced, StepOrder::Greedy] {
+        let steps = plan(&machine, &set, &[4], order);
+        for (_, messages) in steps.iter() {
+            let ends: Vec<_> = messages.map(|m| (m.source, m.target)).collect();
+            for pair in ends.chunks(2) {
+                assert!(pair[0].0 < pair[0].1 && (pair[0].1, pair[0].0) == pair[1], "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_greedy_order_of_a_complete_exchange_is_the_pairwise_one() {
+    for cells in [4, 8, 16, 32] {
+        let (machine, set) = (machine(&format!("ring:{cells}")), all_to_all(cells, 3));
+        let [greedy, pairwise] = [StepOrder::Greedy, StepOrder::Pairwise]
+            .map(|order| plan(&machine, &set, &[cells], order));
+        assert_eq!(greedy, pairwise, "{cells} cells");
+    }
+}
+
+#[test]
+fn balanced_steps_have_few_messages_across_halves_until_the_last() {
+    // Pairs across the two halves of 32 cells: 2 in 15 steps, then 16, then 14 in 15 steps.
+    let steps = plan(&machine("ring:32"), &all_to_all(32, 1), &[32], StepOrder::Balanced);
+    let across = |pairs: Vec<(u32, u32)>| pairs.iter().filter(|p| p.0 < 16 && p.1 >= 16).count();
+    let counts: Vec<usize> = pairs(&steps).into_iter().map(across).collect();
+    assert_eq!((&counts[..15], counts[15], &counts[16..]), (&[2; 15][..], 16, &[14; 15][..]));
+}
+
+/// A random set, also with connections of a cell to itself, several between two cells, and an order.
+fn random(numbers: &mut Numbers, cells: u64) -> ConnectionSet {
+    let count = numbers.below(4 * cells + 1);
+    let ends: Vec<_> = (0..count)
+        .map(|_| {
+            let [a, b] = [0, 0].map(|_| numbers.below(cells) as u32);
+            (a, b, 1 + numbers.below(300) as u32)
+        })
+        .collect();
+    let pairs = numbers.below(2) * count / 3;
+    let order = (0..pairs).filter_map(|_| {
+        let [a, b] = [0, 0].map(|_| numbers.below(count) as u32);
+        (a < b).then_some((ConnectionId(a), ConnectionId(b)))
+    });
+    let order = order.collect();
+    set(&ends).with_order(order).unwrap()
+}
+
+/// Follows all pieces; every word must be where it is sent from, and end at its target.
+fn deliver(steps: &Steps) {
+    let mut at: Vec<CellId> = steps.set().connections().iter().map(|c| c.source).collect();
+    for message in steps.messages().iter() {
+        assert_ne!(message.source, message.target);
+        for piece in message.pieces {
+            assert!(piece.is_whole(steps.set()));
+            assert_eq!(at[piece.connection.index()], message.source);
+            at[piece.connection.index()] = message.target;
+        }
+    }
+    for (id, connection) in steps.set().iter() {
+        assert_eq!(at[id.index()], connection.target, "{id}");
+    }
+}
+
+#[test]
+fn every_planner_delivers_every_set() {
+    let mut numbers = Numbers(7);
+    for cells in 1..=40 {
+        let machine = machine(&format!("ring:{cells}"));
+        let set = random(&mut numbers, cells);
+        for radices in factorisations(cells as u32, 3) {
+            for order in StepOrder::ALL {
+                for protocol in [Protocol::Standing, Protocol::Rendezvous] {
+                    let mut route = |from, to, links: &mut Vec<LinkId>| {
+                        links.extend(way(&machine, from, to));
+                    };
+                    let levels = Levels::new(&machine, &radices, order).unwrap();
+                    let set = Arc::new(set.clone());
+                    let steps = levels.plan(&machine, &set, protocol, &mut route).unwrap();
+                    deliver(&steps);
+                    let clocks = predict(&steps, protocol, &mut route);
+                    assert!(clocks >= least_clocks(&machine, &set, protocol));
+                    if steps.is_direct() {
+                        assert!(clocks >= least_clocks_direct(&machine, &set, protocol));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn radices_must_cover_all_cells() {
+    let machine = machine("ring:10");
+    for wrong in [&[3, 3][..], &[], &[1, 10], &[1 << 31, 1 << 31]] {
+        assert!(Levels::new(&machine, wrong, StepOrder::Ring).is_err(), "{wrong:?}");
+    }
+    assert!(Levels::new(&machine, &[4, 3], StepOrder::Ring).is_ok());
+}
+
+#[test]
+fn steps_of_a_ring_do_not_wait_in_a_chain() {
+    // Every cell sends once and receives once; messages of a chain alternate, so three rounds.
+    for cells in [6u32, 7] {
+        let ends: Vec<_> = (0..cells).map(|a| (a, (a + 1) % cells, 10)).collect();
+        let machine = machine(&format!("ring:{cells}"));
+        let steps = plan(&machine, &set(&ends), &[cells], StepOrder::Ring);
+        let clocks = predict(&steps, Protocol::Rendezvous, &mut |_, _, _| ());
+        let message = 400 + 400 + (10 + 4) * 2;
+        assert_eq!(clocks, u64::from(2 + cells % 2) * message);
+    }
+}
+
+#[test]
+fn a_rendezvous_takes_software_way_and_words_and_holds_its_links() {
+    let machine = machine_with("mesh:4", |p| p.duplex = Duplex::Half);
+    let of = |ends: &[_]| {
+        let mut route = |from, to, links: &mut Vec<LinkId>| links.extend(way(&machine, from, to));
+        predict(
+            &plan(&machine, &set(ends), &[4], StepOrder::Linear),
+            Protocol::Rendezvous,
+            &mut route,
+        )
+    };
+    let message = |words: u64, hops: u64| 800 + hops * 2 + (words + 4) * 2;
+    assert_eq!(of(&[(0, 3, 100)]), message(100, 3));
+    // Cell 1 sends over the link from c1 to c2, which c0's message to c3 holds.
+    assert_eq!(of(&[(0, 3, 100), (1, 2, 50)]), message(50, 1) + (100 + 4) * 2 + 3 * 2);
+    // Without links in common both are under way together.
+    assert_eq!(of(&[(0, 1, 100), (2, 3, 50)]), message(100, 1));
+    // An exchange is two messages in turn.
+    assert_eq!(of(&[(0, 1, 100), (1, 0, 50)]), message(100, 1) + message(50, 1));
+}
+
+#[test]
+fn loaded_is_at_the_bound_without_contention() {
+    let mut numbers = Numbers(11);
+    let machine = machine("fat-tree:32");
+    for density in [10, 25, 50, 75] {
+        let pairs = (0..32u32).flat_map(|a| (0..32).map(move |b| (a, b, 64)));
+        let ends: Vec<_> = pairs.filter(|p| p.0 != p.1 && numbers.below(100) < density).collect();
+        let set = set(&ends);
+        let steps = plan(&machine, &set, &[32], StepOrder::Loaded);
+        let clocks = predict(&steps, Protocol::Rendezvous, &mut |_, _, _| ());
+        let bound = least_clocks_direct(&machine, &set, Protocol::Rendezvous);
+        assert!(clocks * 100 <= bound * 102, "{density} %: {clocks} of {bound}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The claims of a step schedule: proofs of its lower bounds, and limits for its prediction.
+//!
+//! # Lower bounds
+//!
+//! A bound of every plan is proved by the words that a cell must send and receive: it takes part in
+//! at least one message in each direction in which it has words. A bound of direct plans, which send
+//! each connection in one message from its source to its target, is proved by the number of cells
+//! that each cell exchanges words with. A bound by links (average link, cuts, flow) is proved from its
+//! witness as for phases, without context switches; it holds for plans that combine too, because
+//! their words travel no shorter way. A connection of a cell to itself needs
+//! no message.
+//!
+//! # The time of a cell
+//!
+//! | protocol | least clocks of the messages of a cell |
+//! |---|---|
+//! | standing, full duplex | the most of: the software of all messages; software and words that it sends; software and words that it receives |
+//! | standing, half duplex | software of all messages, words sent at the rate of the links (into a buffer), words received at that of the agent |
+//! | rendezvous | software of both ends and words of all messages |
+//!
+//! The prediction is at least this for the messages of the plan, and at most the time of all messages
+//! one after the other.
+
+use conset_ir::{Binding, CellId, Duplex, Machine, Protocol, SetSteps};
+
+use crate::claims::link_load;
+use crate::rejection::{Findings, Location, Rule};
+use crate::steps::one_by_one;
+
+/// Checks the claims of a compiled set whose plan has been accepted.
+pub(crate) fn check(set: &SetSteps, findings: &mut Findings) {
+    check_bounds(set, findings);
+    let Some(predicted) = set.predicted_clocks else { return };
+    let mut refuse = |message: String| findings.add(Rule::Claim, Location::set(), || message);
+    let mut loads = CellLoads::new(set.steps.machine());
+    for message in set.steps.messages().iter() {
+        loads.words(message.source, message.target, message.words().into(), true);
+    }
+    let (least, most) = (loads.most(), one_by_one(&set.steps));
+    if u128::from(predicted) < least {
+        refuse(format!(
+            "the prediction is {predicted} clocks; the messages of a cell take {least}"
+        ));
+    }
+    if u128::from(predicted) > most {
+        refuse(format!(
+            "the prediction is {predicted} clocks; one message after the other takes {most}"
+        ));
+    }
+    if set.bounds.clocks > predicted {
+        let claimed = set.bounds.clocks;
+        refuse(format!(
+            "the bound claims at least {claimed} clocks; the prediction is {predicted}"
+        ));
+    }
+}
+
+fn check_bounds(set: &SetSteps, findings: &mut Findings) {
+    let bounds = &set.bounds;
+    let mut refuse = |message: String| findings.add(Rule::Claim, Location::set(), || message);
+    let proved = match (bounds.clocks_by, &bounds.clocks_witness) {
+        (Binding::AgentLoad | Binding::Nothing, None) => Ok(of_connections(set, false)),
+        (by, Some(witness)) => link_load(set.steps.machine(), set.steps.set(), by, witness),
+        (_, None) => Ok(0),
+    };
+    match proved {
+        Ok(proved) if proved >= bounds.clocks.into() => {}
+        Ok(proved) => refuse(format!(
+            "the bound claims at least {} clocks by {}; {proved} are proved",
+            bounds.clocks, bounds.clocks_by
+        )),
+        Err(why) => refuse(format!("the witness of the bound of clocks is invalid: {why}")),
+    }
+    if bounds.direct_clocks > bounds.clocks {
+        let (claimed, proved) = (bounds.direct_clocks, of_connections(set, true));
+        if u128::from(claimed) > proved {
+            refuse(format!(
+                "the bound claims at least {claimed} clocks of direct plans; {proved} are proved"
+            ));
+        }
+    }
+}
+
+/// The least clocks of the busiest cell, of direct plans or of any.
+fn of_connections(set: &SetSteps, direct: bool) -> u128 {
+    let mut loads = CellLoads::new(set.steps.machine());
+    let mut pairs: Vec<(CellId, CellId, u32)> = set
+        .steps
+        .set()
+        .connections()
+        .iter()
+        .filter(|c| c.source != c.target)
+        .map(|c| (c.source, c.target, c.words))
+        .collect();
+    pairs.sort_unstable();
+    for same in pairs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let words = same.iter().map(|pair| u128::from(pair.2)).sum();
+        loads.words(same[0].0, same[0].1, words, direct);
+    }
+    loads.most()
+}
+
+/// What the messages of each cell cost.
+struct CellLoads<'a> {
+    machine: &'a Machine,
+    cells: Vec<CellLoad>,
+}
+
+/// Messages and words of one cell, in both directions, and whether messages are counted.
+#[derive(Clone, Copy, Default)]
+struct CellLoad {
+    messages: [u128; 2],
+    words: [u128; 2],
+}
+
+impl<'a> CellLoads<'a> {
+    fn new(machine: &'a Machine) -> Self {
+        Self { machine, cells: vec![CellLoad::default(); machine.agent_count()] }
+    }
+
+    /// Words from one cell to another, in a message of their own or in any.
+    fn words(&mut self, source: CellId, target: CellId, words: u128, own: bool) {
+        for (direction, cell) in [source, target].into_iter().enumerate() {
+            let load = &mut self.cells[cell.index()];
+            load.words[direction] += words;
+            let messages = &mut load.messages[direction];
+            *messages = if own { *messages + 1 } else { 1 };
+        }
+    }
+
+    /// The clocks of the busiest cell.
+    fn most(&self) -> u128 {
+        self.cells.iter().map(|cell| self.clocks(cell)).max().unwrap_or(0)
+    }
+
+    fn clocks(&self, cell: &CellLoad) -> u128 {
+        let p = self.machine.parameters();
+        let link = u128::from(p.link_clocks_per_word);
+        let access = u128::from(p.access_clocks_per_word);
+        let software = [p.c_send, p.c_receive].map(u128::from);
+        let extra = u128::from(p.message_extra_words);
+        let [sent, received] =
+            [0, 1].map(|d| (cell.words[d] + extra * cell.messages[d]) * access.max(link));
+        let [launches, receptions] = [0, 1].map(|d| cell.messages[d] * software[d]);
+        match (Protocol::of(self.machine), p.duplex) {
+            (Protocol::Rendezvous, _) => {
+                let both = software[0] + software[1];
+                (cell.messages[0] + cell.messages[1]) * both + sent + received
+            }
+            (Protocol::Standing, Duplex::Full) => {
+                (launches + receptions).max(launches + sent).max(receptions + received)
+            }
+            (Protocol::Standing, Duplex::Half) => {
+                launches + receptions + cell.words[0] * link + cell.words[1] * access
+            }
+        }
+    }
+}
+
+/// The limits for the sums of clocks over all sets.
+pub(crate) fn check_sums(sets: &[SetSteps], findings: &mut Findings) {
+    let mut sums = [0u128; 2];
+    for set in sets {
+        findings.enter_set(set.steps.set().name());
+        let parts =
+            [set.bounds.clocks.max(set.bounds.direct_clocks), set.predicted_clocks.unwrap_or(0)];
+        for ((sum, part), what) in
+            sums.iter_mut().zip(parts).zip(["claimed as a bound", "predicted"])
+        {
+            *sum += u128::from(part);
+            crate::clocks::check_sum(Rule::Claim, what, *sum, findings);
+        }
+    }
+}
