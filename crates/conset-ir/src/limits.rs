@@ -20,6 +20,8 @@ pub const CHANNELS_PER_CELL: u32 = 4096;
 pub const CHANNEL_DEPTH: u32 = 4096;
 /// Streams that an agent holds open in each direction.
 pub const STREAMS: u32 = 4096;
+/// Buffers of a cell for messages that were not received yet.
+pub const POOL_SLOTS: u32 = 1 << 20;
 /// Clocks of a cost in a machine description.
 pub const CLOCKS: u32 = 1_000_000_000;
 /// Clocks of the timetables of a program together, switches included; likewise of its bounds and
@@ -29,6 +31,8 @@ pub const TIME: u64 = 1 << 62;
 pub const SERIAL_TIME: u64 = 1 << 61;
 /// Dimensions of a torus or mesh.
 pub const DIMENSIONS: usize = 16;
+/// Numbers of parents of a fat-tree, one per level; more levels than any fat-tree has.
+pub const FAT_TREE_LEVELS: usize = 16;
 /// Connections of a set.
 pub const CONNECTIONS: usize = 1 << 24;
 /// Words of a connection.
