@@ -169,6 +169,22 @@ pub enum FaultKind {
         /// Number of unfinished operations.
         unfinished: usize,
     },
+    /// An operation of a list of sends and receives has no counterpart.
+    #[error("operation {operation} of {cell}: {problem}")]
+    Unpaired {
+        /// The cell.
+        cell: CellId,
+        /// The position in its list.
+        operation: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The lists of sends and receives are not a set of messages.
+    #[error("{problem}")]
+    Steps {
+        /// What is wrong.
+        problem: String,
+    },
 }
 
 /// The reason why a table row was rejected.
@@ -304,6 +320,11 @@ pub enum WaitCause {
         /// The message.
         message: ConnectionId,
     },
+    /// A message waits at its source until its target asks for it.
+    Rendezvous {
+        /// The message.
+        message: ConnectionId,
+    },
     /// The cell's program does not send or receive the connection, although others wait for it.
     Program {
         /// Send or receive.
@@ -360,6 +381,9 @@ impl fmt::Display for WaitEdge {
             }
             WaitCause::Unwanted { message } => {
                 write!(f, "{message} has arrived at {cell}, which does not receive it")
+            }
+            WaitCause::Rendezvous { message } => {
+                write!(f, "{message} waits at its source until {cell} asks for it")
             }
             WaitCause::Program { direction, connection } => {
                 write!(f, "{cell} does not {} {connection}", verb(&direction))

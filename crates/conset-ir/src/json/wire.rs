@@ -65,7 +65,7 @@ struct ClocksJson {
 }
 
 /// A value that is written only if it is not the default.
-fn stated<T: PartialEq>(value: T, default: T) -> Option<T> {
+fn stated<T: PartialEq + Copy>(value: T, default: T) -> Option<T> {
     (value != default).then_some(value)
 }
 

@@ -10,8 +10,10 @@
 //! | [`engine`] | time; the interface to the driver |
 //! | `pathways` | headers, channels, tails |
 //! | `agents`, `endpoints` | the cost of sending and receiving; half duplex |
+//! | `rendezvous` | messages that leave when their receiver asks for them |
 //! | [`order`] | the order in which a cell sends |
 //! | [`run`] | execution of a whole set, with a check of every word |
+//! | [`steps`] | execution of one list of sends and receives per cell |
 //! | [`mod@predict`] | the paper's cost model |
 //! | `wait_graph` | the explanation of deadlocks |
 //!
@@ -38,8 +40,10 @@ mod fast_forward;
 pub mod order;
 mod pathways;
 pub mod predict;
+mod rendezvous;
 mod routes;
 pub mod run;
+pub mod steps;
 mod updown;
 mod wait_graph;
 
@@ -50,3 +54,4 @@ pub use engine::{Message, MessageEngine, MessageEvent};
 pub use order::SendLists;
 pub use predict::predict;
 pub use run::{MessageOptions, MessageOrder, MessagesReport, run_checked, run_lists};
+pub use steps::{StepOperation, run_steps};

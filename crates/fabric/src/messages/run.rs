@@ -157,11 +157,61 @@ pub fn run_lists(
     }
 }
 
+impl MessagesReport {
+    /// The report of a run of which all messages of `set` had to be received.
+    pub(super) fn new(
+        engine: &MessageEngine,
+        set: &ConnectionSet,
+        data: &MessagePayload<'_>,
+        received: usize,
+        trace: Option<Trace>,
+    ) -> Self {
+        let links = (0..engine.machine().link_count()).map(LinkId::from_index);
+        let words = links.map(|link| (link, engine.link_words(link)));
+        let wrong = data.wrong.max(engine.wrong_words());
+        let complete = received == set.len() && engine.delivered() == set.words();
+        Self {
+            set: set.name().to_owned(),
+            clocks: engine.now(),
+            messages: received,
+            words: engine.delivered(),
+            word_hops: engine.word_hops(),
+            payload_ok: wrong == 0 && complete,
+            wrong,
+            // `max_by_key` returns the last of equals, which is the first in reverse.
+            busiest_link: words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0),
+            trace,
+        }
+    }
+}
+
+/// The stream of an event, which ends now.
+pub(super) fn span(event: &MessageEvent, now: u64) -> StreamSpan {
+    let Message { source, target, words, label } = event.message;
+    StreamSpan {
+        set: 0,
+        phase: PhaseId(0),
+        cell: if event.direction == Direction::Send { source } else { target },
+        direction: event.direction,
+        connection: label,
+        words,
+        slot: 0,
+        open: event.start,
+        close: now,
+    }
+}
+
 /// The data of a checked run. It needs no memory, because a word is a function of its index.
-struct MessagePayload<'a> {
+pub(super) struct MessagePayload<'a> {
     set: &'a ConnectionSet,
     seed: u64,
     wrong: u64,
+}
+
+impl<'a> MessagePayload<'a> {
+    pub(super) fn new(set: &'a ConnectionSet, seed: u64) -> Self {
+        Self { set, seed, wrong: 0 }
+    }
 }
 
 impl Payload for MessagePayload<'_> {
@@ -214,7 +264,7 @@ impl<'a> MessageRun<'a> {
         let mut run = Self {
             engine,
             set,
-            data: MessagePayload { set, seed: options.seed, wrong: 0 },
+            data: MessagePayload::new(set, options.seed),
             positions: Vec::new(),
             before: Vec::new(),
             ready: Vec::new(),
@@ -306,26 +356,14 @@ impl<'a> MessageRun<'a> {
     }
 
     fn event(&mut self, event: &MessageEvent) -> Result<(), FaultKind> {
-        let Message { source, target, words, label } = event.message;
-        let cell = if event.direction == Direction::Send { source } else { target };
         if let Some(trace) = &mut self.trace {
-            trace.streams.push(StreamSpan {
-                set: 0,
-                phase: PhaseId(0),
-                cell,
-                direction: event.direction,
-                connection: label,
-                words,
-                slot: 0,
-                open: event.start,
-                close: self.engine.now(),
-            });
+            trace.streams.push(span(event, self.engine.now()));
         }
         match event.direction {
-            Direction::Send => self.send_next(cell.index()),
+            Direction::Send => self.send_next(event.message.source.index()),
             Direction::Receive => {
                 self.received += 1;
-                self.release(label)
+                self.release(event.message.label)
             }
         }
     }
@@ -348,22 +386,6 @@ impl<'a> MessageRun<'a> {
     }
 
     fn report(self) -> MessagesReport {
-        let links = (0..self.engine.machine().link_count()).map(LinkId::from_index);
-        let words = links.map(|link| (link, self.engine.link_words(link)));
-        let wrong = self.data.wrong.max(self.engine.wrong_words());
-        let complete =
-            self.received == self.set.len() && self.engine.delivered() == self.set.words();
-        MessagesReport {
-            set: self.set.name().to_owned(),
-            clocks: self.engine.now(),
-            messages: self.received,
-            words: self.engine.delivered(),
-            word_hops: self.engine.word_hops(),
-            payload_ok: wrong == 0 && complete,
-            wrong,
-            // `max_by_key` returns the last of equals, which is the first in reverse.
-            busiest_link: words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0),
-            trace: self.trace,
-        }
+        MessagesReport::new(&self.engine, self.set, &self.data, self.received, self.trace)
     }
 }
