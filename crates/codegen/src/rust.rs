@@ -18,7 +18,7 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellContext, ChannelEntry, Direction, Duplex, Feed, Image, Machine, Operation, Parameters,
-    PhaseImage, SetImage, Sink, Topology,
+    PhaseImage, Protocol, SetImage, Sink, Topology,
 };
 
 use crate::names;
@@ -232,7 +232,9 @@ fn machine_function(out: &mut String, machine: &Machine) {
         Topology::Mesh { dims } => format!("Mesh {{ dims: vec!{dims:?} }}"),
         Topology::Ring { cells } => format!("Ring {{ cells: {cells} }}"),
         Topology::Hypercube { dimension } => format!("Hypercube {{ dimension: {dimension} }}"),
-        Topology::FatTree { leaves } => format!("FatTree {{ leaves: {leaves} }}"),
+        Topology::FatTree { leaves, parents } => {
+            format!("FatTree {{ leaves: {leaves}, parents: vec!{parents:?} }}")
+        }
         Topology::Graph { cells, switches, .. } => format!(
             "Graph {{\n        cells: {cells},\n        switches: {switches},\n        \
              links: LINKS.iter().map(|&[from, to]| (from, to)).collect(),\n    }}"
@@ -267,14 +269,19 @@ fn machine_function(out: &mut String, machine: &Machine) {
 
 fn parameters(out: &mut String, parameters: &Parameters) {
     out.push_str("    let parameters = Parameters {\n");
-    for (name, value, _, _) in parameters.numbers() {
+    for (name, value, _, _) in parameters.stated_numbers() {
         put(out, format_args!("        {name}: {value},\n"));
     }
     let duplex = match parameters.duplex {
         Duplex::Full => "Full",
         Duplex::Half => "Half",
     };
-    put(out, format_args!("        duplex: Duplex::{duplex},\n    }};\n"));
+    put(out, format_args!("        duplex: Duplex::{duplex},\n"));
+    if parameters.protocol != Protocol::default() {
+        let protocol = parameters.protocol;
+        put(out, format_args!("        protocol: conset_runtime::ir::Protocol::{protocol:?},\n"));
+    }
+    out.push_str("        ..Parameters::iwarp()\n    };\n");
 }
 
 fn set_module(image: &SetImage) -> String {

@@ -10,7 +10,7 @@
 //! cryptographic hash: two programs with the same digest can be constructed on purpose.
 
 use crate::ids::LinkId;
-use crate::machine::{Duplex, Machine};
+use crate::machine::{Duplex, FIRST_NUMBERS, Machine};
 use crate::set::ConnectionSet;
 
 /// The state of a 64-bit FNV-1a hash.
@@ -65,9 +65,9 @@ pub fn digest<'a>(
 }
 
 fn add_machine(machine: &Machine, fnv: &mut Fnv) {
-    for (_, value, ..) in machine.parameters().numbers() {
-        fnv.number(value);
-    }
+    let numbers = machine.parameters().numbers();
+    let (first, later) = numbers.split_at(FIRST_NUMBERS);
+    first.iter().for_each(|row| fnv.number(row.1));
     fnv.number(u32::from(machine.parameters().duplex == Duplex::Half));
     fnv.count(machine.agent_count());
     fnv.count(machine.cell_count());
@@ -83,6 +83,12 @@ fn add_machine(machine: &Machine, fnv: &mut Fnv) {
     for (from, to) in machine.dead_links() {
         fnv.number(from.0);
         fnv.number(to.0);
+    }
+    // Digests of machines that have only the older parameters do not change.
+    if machine.parameters().has_message_parameters() {
+        later.iter().for_each(|row| fnv.number(row.1));
+        fnv.count(machine.parameters().protocol.name().len());
+        fnv.bytes(machine.parameters().protocol.name().as_bytes());
     }
 }
 
@@ -133,6 +139,11 @@ mod tests {
     #[test]
     fn every_relevant_change_changes_the_digest() {
         let machine = Machine::from_spec("ring:4").unwrap();
+        let changed = |name: &str, value: &str| {
+            let mut parameters = machine.parameters().clone();
+            parameters.set(name, value).unwrap();
+            machine.with_parameters(parameters).unwrap()
+        };
         let row = |s, t, w| Connection::new(CellId(s), CellId(t), w);
         let set = |rows: Vec<Connection>| ConnectionSet::new("s", rows).unwrap();
         let plain = set(vec![row(0, 1, 5), row(1, 2, 5)]);
@@ -143,6 +154,8 @@ mod tests {
         let nodes = crate::set::NodeLists::from_lists([&nodes[..], &nodes[..]]);
         let all = [
             digest(&Machine::from_spec("ring:5").unwrap(), [&plain].into_iter()),
+            digest(&changed("protocol", "rendezvous"), [&plain].into_iter()),
+            digest(&changed("copy_clocks_per_word", "3"), [&plain].into_iter()),
             digest(&Machine::from_spec("mesh:4").unwrap(), [&plain].into_iter()),
             digest(&machine, [&plain].into_iter()),
             digest(&machine, [&plain, &plain].into_iter()),

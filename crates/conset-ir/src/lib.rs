@@ -121,15 +121,15 @@ pub use image::{
 };
 pub use links::LinkFinder;
 pub use lists::Lists;
-pub use machine::{Duplex, Link, Machine, Parameters};
+pub use machine::{Duplex, Link, Machine, Parameters, Protocol};
 pub use part_map::PartMap;
 pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
 pub use step_schedule::{SetSteps, StepBounds, StepSchedule};
 pub use step_waits::StepWaits;
-pub use steps::{Piece, Protocol, StepMessage, StepMessages, Steps};
+pub use steps::{Piece, StepMessage, StepMessages, Steps};
 pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};
-pub use topology::Topology;
+pub use topology::{FatTreeLevel, Topology};
 pub use witness::{Proof, Witness};

@@ -29,6 +29,8 @@ pub const TIME: u64 = 1 << 62;
 pub const SERIAL_TIME: u64 = 1 << 61;
 /// Dimensions of a torus or mesh.
 pub const DIMENSIONS: usize = 16;
+/// Numbers of parents of a fat-tree, one per level; more levels than any fat-tree has.
+pub const FAT_TREE_LEVELS: usize = 16;
 /// Connections of a set.
 pub const CONNECTIONS: usize = 1 << 24;
 /// Words of a connection.

@@ -28,6 +28,37 @@ pub enum Duplex {
     Half,
 }
 
+/// What a message needs of its receiver before it leaves its source (machine model, rule 7).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Nothing: the message stands in the network until it is received (iWarp, the Delta).
+    #[default]
+    Standing,
+    /// The receiver asks for it. Both cells run their software, one after the other, and are busy
+    /// until the tail has arrived (synchronous messages of the CM-5 and of the T3D).
+    Rendezvous,
+}
+
+impl Protocol {
+    /// All protocols with their spellings in machine files.
+    pub const ALL: [(&'static str, Protocol); 2] =
+        [("standing", Protocol::Standing), ("rendezvous", Protocol::Rendezvous)];
+
+    /// The protocol of a spelling.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|row| row.0 == name).map(|row| row.1)
+    }
+
+    /// The spelling in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Standing => "standing",
+            Protocol::Rendezvous => "rendezvous",
+        }
+    }
+}
+
 /// The parameters of the machine model. Times are in clocks.
 ///
 /// The fields are named as in the rules of the model and as the keys of machine files. They are
@@ -84,7 +115,25 @@ pub struct Parameters {
     /// context switch; otherwise it follows the order of its operation list. A late stream (its
     /// agent is still busy, or words are late) only delays the following operations of that agent.
     pub timed_starts: u32,
+    /// Message passing: what a message needs of its receiver before it leaves.
+    pub protocol: Protocol,
+    /// Clocks to copy a word in the memory of a cell: of the pieces of messages that the cell passes
+    /// on in a later step.
+    pub copy_clocks_per_word: u32,
+    /// Clocks to apply a reduction's operator to a word.
+    pub combine_clocks_per_word: u32,
+    /// Control network: clocks of a barrier of all cells; 0 if the machine has none.
+    pub control_barrier: u32,
+    /// Control network: clocks to reduce a word of every cell; 0 if the machine cannot.
+    pub control_reduce: u32,
+    /// Control network: clocks to start a broadcast to all cells; 0 if the machine cannot.
+    pub control_broadcast: u32,
+    /// Control network: clocks for each word of a broadcast.
+    pub control_clocks_per_word: u32,
 }
+
+/// The rows of [`Parameters::numbers`] that are older than the protocols of messages.
+pub(crate) const FIRST_NUMBERS: usize = 15;
 
 /// Help for an unknown word: the closest known word, and the list of all known words.
 fn suggestion(word: &str, known: &[&str], what: &str) -> String {
@@ -117,6 +166,13 @@ impl Parameters {
             clock_hz: 20_000_000,
             word_bytes: 4,
             timed_starts: 0,
+            protocol: Protocol::Standing,
+            copy_clocks_per_word: 0,
+            combine_clocks_per_word: 0,
+            control_barrier: 0,
+            control_reduce: 0,
+            control_broadcast: 0,
+            control_clocks_per_word: 0,
         }
     }
 
@@ -154,6 +210,80 @@ impl Parameters {
         Self { access_clocks_per_word: 10, duplex: Duplex::Half, ..Self::iwarp() }
     }
 
+    /// A CM-5 (seed 004: R. Ponnusamy and others, Experimental Performance Evaluation of the CM-5),
+    /// in ticks of 10 ns, since the paper has no clock.
+    ///
+    /// | parameters | source |
+    /// |---|---|
+    /// | rendezvous, half duplex | CMMD's synchronous messages: an exchange of a pair is two messages in turn |
+    /// | access 45 | 0.112 us a byte (section 3.2), 44.8 ticks a word of 4 bytes |
+    /// | send 3602, receive 3603 | 73 us a message (section 3.2), less the first word's way over two links |
+    /// | link 25 | 20 MB/s with packet headers of 4 bytes in 20, so 16 MB/s (section 2); a message takes one path, so this is a link's rate and not half of it |
+    /// | reduction 4200, broadcast 14300 + 595 a word | Table 7: 42 us for a double; 143 us + 1.4886 us a byte |
+    /// | barrier 600 | assumed: that of Table 7's reduction of an int, 6 us |
+    pub const fn cm5() -> Self {
+        Self {
+            link_clocks_per_word: 25,
+            access_clocks_per_word: 45,
+            duplex: Duplex::Half,
+            c_send: 3602,
+            c_receive: 3603,
+            message_extra_words: 0,
+            clock_hz: 100_000_000,
+            protocol: Protocol::Rendezvous,
+            control_barrier: 600,
+            control_reduce: 4200,
+            control_broadcast: 14_300,
+            control_clocks_per_word: 595,
+            ..Self::iwarp()
+        }
+    }
+
+    /// An Intel Touchstone Delta (seed 001: S. Hambrusch and A. Khokhar, C3).
+    ///
+    /// | parameters | source |
+    /// |---|---|
+    /// | 40 MHz, send 1400 | section 4.1: a set-up of 1400 processor cycles |
+    /// | link 13, access 13 | section 4.1: 12.5 MB/s, 12.8 clocks a word of 4 bytes |
+    /// | receive 0 | the paper has no number |
+    pub const fn delta() -> Self {
+        Self {
+            link_clocks_per_word: 13,
+            access_clocks_per_word: 13,
+            c_send: 1400,
+            c_receive: 0,
+            message_extra_words: 0,
+            clock_hz: 40_000_000,
+            ..Self::iwarp()
+        }
+    }
+
+    /// A Cray T3D with the message passing library of seed 002 (ACL).
+    ///
+    /// | parameters | source |
+    /// |---|---|
+    /// | send 357, receive 357, 3 extra words | 5 us and 24 bytes of protocol for each message |
+    /// | access 12 | more than 100 MB/s, 8 bytes a word |
+    /// | copy 7 | memory copies at 170 MB/s |
+    /// | combine 20 | calibrated on the reduction of Table 2 |
+    /// | 150 MHz, link 4 | not from the paper; none of its results depends on them |
+    /// | rendezvous; 64 slots for its asynchronous messages | protocols of sections 3 and 4; the size of the pool is assumed |
+    pub const fn t3d() -> Self {
+        Self {
+            link_clocks_per_word: 4,
+            access_clocks_per_word: 12,
+            c_send: 357,
+            c_receive: 357,
+            message_extra_words: 3,
+            clock_hz: 150_000_000,
+            word_bytes: 8,
+            protocol: Protocol::Rendezvous,
+            copy_clocks_per_word: 7,
+            combine_clocks_per_word: 20,
+            ..Self::iwarp()
+        }
+    }
+
     /// Clocks of a context switch: `t_sync + t_phase`.
     pub fn switch_clocks(&self) -> u64 {
         u64::from(self.t_sync) + u64::from(self.t_phase)
@@ -167,7 +297,7 @@ impl Parameters {
     /// The numeric parameters: name, value, least and greatest allowed value.
     ///
     /// All formats, settings and error messages are derived from this list.
-    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 15] {
+    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 21] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;
         [
@@ -186,10 +316,32 @@ impl Parameters {
             ("clock_hz", self.clock_hz, 1, u32::MAX),
             ("word_bytes", self.word_bytes, 1, 4096),
             ("timed_starts", self.timed_starts, 0, 1),
+            ("copy_clocks_per_word", self.copy_clocks_per_word, 0, c),
+            ("combine_clocks_per_word", self.combine_clocks_per_word, 0, c),
+            ("control_barrier", self.control_barrier, 0, c),
+            ("control_reduce", self.control_reduce, 0, c),
+            ("control_broadcast", self.control_broadcast, 0, c),
+            ("control_clocks_per_word", self.control_clocks_per_word, 0, c),
         ]
     }
 
-    /// Sets a parameter by its name in [`Parameters::numbers`], or `duplex` to `full` or `half`.
+    /// The rows of [`Parameters::numbers`] that files and reports state: those that every machine
+    /// had before the protocols of messages were added, and of the later ones those that are not
+    /// the default of [`Parameters::iwarp`].
+    pub fn stated_numbers(&self) -> impl Iterator<Item = (&'static str, u32, u32, u32)> {
+        let defaults = Self::iwarp().numbers();
+        let rows = self.numbers().into_iter().zip(defaults).enumerate();
+        let stated = rows.filter(|(row, (own, default))| *row < FIRST_NUMBERS || own != default);
+        stated.map(|(_, (own, _))| own)
+    }
+
+    /// Whether a parameter that version 3 of the formats does not have differs from its default.
+    pub(crate) fn has_message_parameters(&self) -> bool {
+        self.protocol != Protocol::Standing || self.stated_numbers().count() > FIRST_NUMBERS
+    }
+
+    /// Sets a parameter by its name in [`Parameters::numbers`], `duplex` to `full` or `half`, or
+    /// `protocol` to `standing`, `rendezvous` or `pool`.
     ///
     /// # Errors
     /// An unknown name (the help lists the known names), or a value that is not a number or out of
@@ -204,10 +356,16 @@ impl Parameters {
             };
             return Ok(());
         }
+        if name == "protocol" {
+            let known = "standing, rendezvous or pool";
+            self.protocol = Protocol::parse(value)
+                .ok_or_else(|| bad(format!("`{value}` is not a protocol; expected {known}")))?;
+            return Ok(());
+        }
         let numbers = self.numbers();
         let Some(&(_, _, least, most)) = numbers.iter().find(|row| row.0 == name) else {
             let mut known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
-            known.push("duplex");
+            known.extend(["duplex", "protocol"]);
             return Err(bad(format!("`{name}` is not a machine parameter")).help(suggestion(
                 name,
                 &known,
@@ -239,6 +397,12 @@ impl Parameters {
             "clock_hz" => &mut self.clock_hz,
             "word_bytes" => &mut self.word_bytes,
             "timed_starts" => &mut self.timed_starts,
+            "copy_clocks_per_word" => &mut self.copy_clocks_per_word,
+            "combine_clocks_per_word" => &mut self.combine_clocks_per_word,
+            "control_barrier" => &mut self.control_barrier,
+            "control_reduce" => &mut self.control_reduce,
+            "control_broadcast" => &mut self.control_broadcast,
+            "control_clocks_per_word" => &mut self.control_clocks_per_word,
             _ => return None,
         })
     }
@@ -380,7 +544,7 @@ impl Machine {
     }
 
     /// The presets that [`Machine::from_spec`] knows, each with a one-line description.
-    pub const PRESETS: [(&'static str, &'static str); 10] = [
+    pub const PRESETS: [(&'static str, &'static str); 13] = [
         ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
         ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
         ("iwarp-stream", "the same with 98 clocks to start a stream, as Tables 1 to 3 measured"),
@@ -390,11 +554,15 @@ impl Machine {
         ("mesh", "any grid without wrap-around links (mesh:8x8)"),
         ("ring", "a torus of one dimension (ring:16)"),
         ("hypercube", "2^d cells (hypercube:6)"),
-        ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64)"),
+        ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64, fat-tree:32/2.2.2.4)"),
+        ("cm5", "a CM-5: fat-tree with parents 2.2.2.4, synchronous messages (cm5:256)"),
+        ("delta", "an Intel Delta: mesh, messages wait in the network (delta:16x16)"),
+        ("t3d", "a Cray T3D: torus of three dimensions, synchronous messages (t3d:4x4x2)"),
     ];
 
     /// The machine of a specification: a preset, optionally followed by a colon and sizes
-    /// (`torus:4x4x4`).
+    /// (`torus:4x4x4`); after the leaves of a fat-tree, optionally the parents of each level
+    /// (`fat-tree:32/2.2.2.4`).
     ///
     /// # Errors
     /// An unknown preset (the error lists the known ones) or sizes that do not fit it.
@@ -407,6 +575,7 @@ impl Machine {
             text.parse::<u32>().map_err(|_| {
                 let example = match preset {
                     "ring" | "fat-tree" => "16",
+                    "cm5" => "32",
                     "hypercube" => "6",
                     _ => "8x8",
                 };
@@ -429,9 +598,22 @@ impl Machine {
                 Topology::Torus { dims: dims(&[8, 8])? }
             }
             "mesh" => Topology::Mesh { dims: dims(&[8, 8])? },
+            "delta" => Topology::Mesh { dims: dims(&[16, 16])? },
+            "t3d" => Topology::Torus { dims: dims(&[4, 4, 2])? },
+            "cm5" => Topology::FatTree { leaves: one(32)?, parents: vec![2, 2, 2, 4] },
             "ring" => Topology::Ring { cells: one(16)? },
             "hypercube" => Topology::Hypercube { dimension: one(6)? },
-            "fat-tree" => Topology::FatTree { leaves: one(64)? },
+            "fat-tree" => {
+                let (leaves, parents) = match sizes.and_then(|sizes| sizes.split_once('/')) {
+                    Some((leaves, parents)) => (Some(leaves), Some(parents)),
+                    None => (sizes, None),
+                };
+                let parents = match parents {
+                    Some(parents) => parents.split('.').map(number).collect::<Result<_, _>>()?,
+                    None => Topology::DEFAULT_PARENTS.to_vec(),
+                };
+                Topology::FatTree { leaves: leaves.map_or(Ok(64), number)?, parents }
+            }
             _ => {
                 let known: Vec<&str> = Self::PRESETS.iter().map(|p| p.0).collect();
                 return Err(SpecError::UnknownPreset {
@@ -446,6 +628,9 @@ impl Machine {
             "iwarp-stream" => Parameters::iwarp_stream(),
             "iwarp-spool" => Parameters::iwarp_spool(),
             "iwarp-timed" => Parameters::iwarp_timed(),
+            "cm5" => Parameters::cm5(),
+            "delta" => Parameters::delta(),
+            "t3d" => Parameters::t3d(),
             _ => Parameters::iwarp(),
         };
         Self::new(preset, topology, parameters, Vec::new(), Vec::new())
@@ -642,6 +827,11 @@ mod tests {
             assert!(parameters.numbers().iter().any(|row| row.0 == name && row.1 == least));
         }
         parameters.set("duplex", "half").unwrap();
+        for (name, protocol) in Protocol::ALL {
+            parameters.set("protocol", name).unwrap();
+            assert_eq!((parameters.protocol, protocol.name()), (protocol, name));
+        }
+        assert!(parameters.set("protocol", "both").is_err());
         let error = parameters.set("chanels_per_cell", "3").unwrap_err();
         assert!(error.help.unwrap().contains("channels_per_cell"));
         for wrong in ["chanels_per_cell", "channels-per-cell", "CHANNELS_PER_CELL"] {

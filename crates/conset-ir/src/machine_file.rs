@@ -28,7 +28,7 @@ use crate::error::{InputError, Result, ShapeError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
 use crate::links::LinkFinder;
-use crate::machine::{Duplex, Machine, Parameters};
+use crate::machine::{Duplex, Machine, Parameters, Protocol};
 use crate::position::{did_you_mean, locate};
 use crate::topology::Topology;
 
@@ -61,6 +61,7 @@ pub fn parse(name: &str, text: &str) -> Result<Machine> {
             "name" => draft.name = Some(file.string(value)?.to_owned()),
             "topology" => draft.topology = Some(file.topology(value)?),
             "duplex" => draft.parameters.duplex = file.duplex(value)?,
+            "protocol" => draft.parameters.protocol = file.protocol(value)?,
             "dead_cells" => dead_cells = Some(value),
             "dead_links" => dead_links = Some(value),
             _ => file.parameter(&mut draft.parameters, key.span(), key_name, value)?,
@@ -176,6 +177,13 @@ impl MachineFile<'_> {
         }
     }
 
+    fn protocol(&self, value: &TomlValue<'_>) -> Result<Protocol> {
+        let name = self.string(value)?;
+        Protocol::parse(name).ok_or_else(|| {
+            self.unknown(value.span(), "a protocol", name, &Protocol::ALL.map(|row| row.0))
+        })
+    }
+
     fn parameter(
         &self,
         parameters: &mut Parameters,
@@ -185,7 +193,8 @@ impl MachineFile<'_> {
     ) -> Result<()> {
         let numbers = parameters.numbers();
         let Some(&(key, _, least, most)) = numbers.iter().find(|row| row.0 == key) else {
-            let others = ["preset", "name", "topology", "duplex", "dead_cells", "dead_links"];
+            let others =
+                ["preset", "name", "topology", "duplex", "protocol", "dead_cells", "dead_links"];
             let known: Vec<&str> = numbers.iter().map(|row| row.0).chain(others).collect();
             return Err(self.unknown(key_at, "a key of machine files", key, &known));
         };
@@ -208,7 +217,7 @@ impl MachineFile<'_> {
             "torus" | "mesh" => &["kind", "dims"],
             "ring" => &["kind", "cells"],
             "hypercube" => &["kind", "dimension"],
-            "fat-tree" => &["kind", "leaves"],
+            "fat-tree" => &["kind", "leaves", "parents"],
             "graph" => &["kind", "cells", "switches", "links"],
             other => return Err(self.unknown(kind_value.span(), "a topology", other, &KINDS)),
         };
@@ -222,7 +231,18 @@ impl MachineFile<'_> {
             "mesh" => Topology::Mesh { dims: self.dims(need("dims")?)? },
             "ring" => Topology::Ring { cells: size("cells")? },
             "hypercube" => Topology::Hypercube { dimension: size("dimension")? },
-            "fat-tree" => Topology::FatTree { leaves: size("leaves")? },
+            "fat-tree" => {
+                let mut topology = Topology::fat_tree(size("leaves")?);
+                if let (Topology::FatTree { parents, .. }, Some(list)) =
+                    (&mut topology, table.get("parents"))
+                {
+                    let counts = self.array(list, "a list of numbers of parents")?;
+                    *parents = counts
+                        .map(|count| self.number(count, 1, to_u32(limits::LINKS)))
+                        .collect::<Result<_>>()?;
+                }
+                topology
+            }
             _ => Topology::Graph {
                 cells: size("cells")?,
                 switches: table.get("switches").map_or(Ok(0), |_| size("switches"))?,
@@ -302,11 +322,9 @@ pub fn write(machine: &Machine) -> String {
 fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
     let name = machine.name().replace('\\', "\\\\").replace('"', "\\\"");
     writeln!(out, "name = \"{name}\"")?;
-    let numbers = machine.parameters().numbers();
+    let numbers = machine.parameters().stated_numbers();
     // Without this key, older programs can read the files of machines without timed starts.
-    for (name, value, ..) in
-        numbers.into_iter().filter(|&row| (row.0, row.1) != ("timed_starts", 0))
-    {
+    for (name, value, ..) in numbers.filter(|&row| (row.0, row.1) != ("timed_starts", 0)) {
         writeln!(out, "{name} = {value}")?;
     }
     let duplex = match machine.parameters().duplex {
@@ -314,6 +332,9 @@ fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
         Duplex::Half => "half",
     };
     writeln!(out, "duplex = \"{duplex}\"")?;
+    if machine.parameters().protocol != Protocol::default() {
+        writeln!(out, "protocol = \"{}\"", machine.parameters().protocol.name())?;
+    }
     if !machine.dead_cells().is_empty() {
         let cells: Vec<u32> = machine.dead_cells().iter().map(|cell| cell.0).collect();
         writeln!(out, "dead_cells = {cells:?}")?;
@@ -327,7 +348,13 @@ fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
         Topology::Torus { dims } | Topology::Mesh { dims } => writeln!(out, "dims = {dims:?}"),
         Topology::Ring { cells } => writeln!(out, "cells = {cells}"),
         Topology::Hypercube { dimension } => writeln!(out, "dimension = {dimension}"),
-        Topology::FatTree { leaves } => writeln!(out, "leaves = {leaves}"),
+        Topology::FatTree { leaves, parents } => {
+            writeln!(out, "leaves = {leaves}")?;
+            match machine.topology().has_own_parents() {
+                true => writeln!(out, "parents = {parents:?}"),
+                false => Ok(()),
+            }
+        }
         Topology::Graph { cells, switches, links } => {
             writeln!(out, "cells = {cells}\nswitches = {switches}")?;
             write_pairs("links", links.iter().copied(), out)

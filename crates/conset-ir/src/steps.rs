@@ -271,6 +271,14 @@ impl Steps {
         Lists::new(self.machine.agent_count(), ends)
     }
 
+    /// Clocks for the target of message `row` to copy the words that it passes on in later messages.
+    pub fn copy_clocks(&self, row: usize) -> u64 {
+        let message = self.messages.get(row);
+        let passed_on = |piece: &&Piece| self.set.get(piece.connection).target != message.target;
+        let words = message.pieces.iter().filter(passed_on).map(|piece| u64::from(piece.words));
+        words.sum::<u64>() * u64::from(self.machine.parameters().copy_clocks_per_word)
+    }
+
     /// Whether every connection goes from its source to its target in one message.
     pub fn is_direct(&self) -> bool {
         let straight = |message: &StepMessage<'_>, piece: &Piece| {
@@ -279,25 +287,6 @@ impl Steps {
                 && (connection.source, connection.target) == (message.source, message.target)
         };
         self.messages.iter().all(|m| m.pieces.iter().all(|piece| straight(&m, piece)))
-    }
-}
-
-/// What a message needs of its receiver before it leaves. Exhaustive: a new protocol needs new
-/// rules of prediction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// Nothing: a message stands in the network until it is received. Cells receive in the order of
-    /// arrival, beside sending where the agent has full duplex.
-    Standing,
-    /// The message leaves when its receiver asks for it. Both cells are busy from the software on
-    /// until its tail has arrived, and follow their lists strictly.
-    Rendezvous,
-}
-
-impl Protocol {
-    /// The protocol of a machine.
-    pub fn of(_machine: &Machine) -> Self {
-        Protocol::Standing
     }
 }
 

@@ -41,12 +41,16 @@ pub enum Topology {
         /// Number of dimensions; the cells are 2 to this power.
         dimension: u32,
     },
-    /// A 4-ary fat-tree in the style of the CM-5: cells are the leaves, and a group of 4^h leaves
-    /// has 2^(h-1) switches at level h, each with one link to and from each of its four child
-    /// groups and two parents. With any other number of leaves some groups are partly filled.
+    /// A 4-ary fat-tree in the style of the CM-5: cells are the leaves, and the switches of a group
+    /// of 4^h leaves have one link to and from each of its four child groups, so there are as many
+    /// as a child group has links up. With any other number of leaves some groups are partly filled.
     FatTree {
         /// Number of cells (leaves).
         leaves: u32,
+        /// Parents of a leaf, of a switch of level 1, of level 2, and so on; the last number is
+        /// that of all higher levels. [`Topology::DEFAULT_PARENTS`] is not written to files.
+        #[serde(default = "default_parents", skip_serializing_if = "is_default_parents")]
+        parents: Vec<u32>,
     },
     /// Any directed graph.
     Graph {
@@ -60,7 +64,62 @@ pub enum Topology {
     },
 }
 
+/// A level of a fat-tree. Level 0 has the leaves, each a group of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FatTreeLevel {
+    /// Groups of this level; level `h` has one for each 4^h leaves.
+    pub groups: usize,
+    /// Leaves or switches of a group.
+    pub nodes: usize,
+    /// Links from each of these nodes to the next level.
+    pub parents: usize,
+}
+
+impl FatTreeLevel {
+    /// Links from a group to the next level; also its links from there.
+    pub fn links_up(&self) -> usize {
+        self.nodes.saturating_mul(self.parents)
+    }
+}
+
+fn default_parents() -> Vec<u32> {
+    Topology::DEFAULT_PARENTS.to_vec()
+}
+
+fn is_default_parents(parents: &[u32]) -> bool {
+    parents == Topology::DEFAULT_PARENTS
+}
+
 impl Topology {
+    /// The parents per level of a fat-tree that names none: one of a leaf, two of a switch, so that
+    /// a group of 4^h leaves has 2^(h-1) switches.
+    pub const DEFAULT_PARENTS: [u32; 2] = [1, 2];
+
+    /// A fat-tree with [`Topology::DEFAULT_PARENTS`].
+    pub fn fat_tree(leaves: u32) -> Self {
+        Topology::FatTree { leaves, parents: default_parents() }
+    }
+
+    /// Whether this is a fat-tree with other parents than [`Topology::DEFAULT_PARENTS`].
+    pub(crate) fn has_own_parents(&self) -> bool {
+        matches!(self, Topology::FatTree { parents, .. } if !is_default_parents(parents))
+    }
+
+    /// The levels of a fat-tree from the leaves up to the level of one group; empty for other
+    /// topologies. Counts saturate, since the numbers of parents may be any.
+    pub fn fat_tree_levels(&self) -> Vec<FatTreeLevel> {
+        let Topology::FatTree { leaves, parents } = self else { return Vec::new() };
+        let mut of_level = parents.iter().map(|&count| index(count));
+        let mut parents = of_level.next().unwrap_or(1);
+        let mut levels = vec![FatTreeLevel { groups: index(*leaves), nodes: 1, parents }];
+        while let Some(below) = levels.last().filter(|level| level.groups > 1) {
+            parents = of_level.next().unwrap_or(parents);
+            let (groups, nodes) = (below.groups.div_ceil(4), below.links_up());
+            levels.push(FatTreeLevel { groups, nodes, parents });
+        }
+        levels
+    }
+
     /// The word for this shape in machine specifications and in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -94,6 +153,18 @@ impl Topology {
     /// # Errors
     /// A size that is 0 or exceeds [`limits`].
     pub fn agents(&self) -> Result<usize, ShapeError> {
+        if let Topology::FatTree { parents, .. } = self {
+            let levels = 1..=limits::FAT_TREE_LEVELS;
+            if !levels.contains(&parents.len()) || parents.contains(&0) {
+                return Err(ShapeError::new(
+                    "topology.parents",
+                    format!(
+                        "expected 1 to {} numbers of parents, each at least 1",
+                        limits::FAT_TREE_LEVELS
+                    ),
+                ));
+            }
+        }
         let agents = match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => {
                 if dims.is_empty() || dims.len() > limits::DIMENSIONS {
@@ -106,7 +177,7 @@ impl Topology {
             }
             Topology::Ring { cells } => Some(index(*cells)),
             Topology::Hypercube { dimension } => 1usize.checked_shl(*dimension),
-            Topology::FatTree { leaves } => Some(index(*leaves)),
+            Topology::FatTree { leaves, .. } => Some(index(*leaves)),
             Topology::Graph { cells, .. } => Some(index(*cells)),
         };
         match agents {
@@ -142,7 +213,7 @@ impl Topology {
                     }
                 }
             }
-            Topology::FatTree { .. } => add_fat_tree(&mut graph, agents),
+            Topology::FatTree { .. } => add_fat_tree(&mut graph, &self.fat_tree_levels()),
             Topology::Graph { switches, links, .. } => {
                 let nodes = agents + index(*switches);
                 if nodes > limits::CELLS || links.len() > limits::LINKS {
@@ -176,7 +247,7 @@ impl Topology {
     }
 
     /// The number of links of topologies that could have too many, computed before they are built.
-    /// (A fat-tree has fewer than 5 per leaf, and a graph lists its links.)
+    /// (A graph lists its links.)
     fn regular_links(&self, agents: usize) -> usize {
         let per_dimension = |size: u32, wraps: bool| match (index(size), wraps) {
             (1, _) => 0,
@@ -187,6 +258,12 @@ impl Topology {
             Topology::Torus { dims } => dims.iter().map(|&d| per_dimension(d, true)).sum(),
             Topology::Mesh { dims } => dims.iter().map(|&d| per_dimension(d, false)).sum(),
             Topology::Hypercube { dimension } => agents * index(*dimension),
+            Topology::FatTree { .. } => {
+                let levels = self.fat_tree_levels();
+                let below = levels.iter().filter(|level| level.groups > 1);
+                let links = below.map(|level| level.links_up().saturating_mul(2 * level.groups));
+                links.fold(0, usize::saturating_add)
+            }
             _ => 0,
         }
     }
@@ -207,8 +284,8 @@ impl Topology {
 }
 
 impl std::fmt::Display for Topology {
-    /// The spelling of machine specifications, such as `torus:8x8` or `fat-tree:64`; a graph is
-    /// described in words.
+    /// The spelling of machine specifications, such as `torus:8x8`, `fat-tree:64` or
+    /// `fat-tree:32/2.2.2.4` (parents per level); a graph is described in words.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => {
@@ -217,7 +294,13 @@ impl std::fmt::Display for Topology {
             }
             Topology::Ring { cells } => write!(f, "ring:{cells}"),
             Topology::Hypercube { dimension } => write!(f, "hypercube:{dimension}"),
-            Topology::FatTree { leaves } => write!(f, "fat-tree:{leaves}"),
+            Topology::FatTree { leaves, .. } if !self.has_own_parents() => {
+                write!(f, "fat-tree:{leaves}")
+            }
+            Topology::FatTree { leaves, parents } => {
+                let parents: Vec<String> = parents.iter().map(u32::to_string).collect();
+                write!(f, "fat-tree:{leaves}/{}", parents.join("."))
+            }
             Topology::Graph { cells, switches, links } => {
                 write!(f, "graph of {cells} cells, {switches} switches, {} links", links.len())
             }
@@ -249,29 +332,25 @@ fn add_grid(graph: &mut DiGraph<(), (), u32>, dims: &[u32], wrap: bool) {
     }
 }
 
-fn add_fat_tree(graph: &mut DiGraph<(), (), u32>, leaves: usize) {
-    // For each group of the level below, the nodes with links to the next level: one link for a
-    // leaf, two for a switch.
-    let mut below: Vec<Vec<usize>> = (0..leaves).map(|leaf| vec![leaf]).collect();
-    let mut links_up = 1;
-    while below.len() > 1 {
-        let switches_per_group = below[0].len() * links_up;
-        let mut level = Vec::with_capacity(below.len().div_ceil(4));
-        for children in below.chunks(4) {
-            let group: Vec<usize> =
-                (0..switches_per_group).map(|_| graph.add_node(()).index()).collect();
-            for child in children {
-                for (i, &node) in child.iter().enumerate() {
-                    for up in 0..links_up {
-                        link(graph, node, group[i * links_up + up]);
-                        link(graph, group[i * links_up + up], node);
-                    }
-                }
-            }
-            level.push(group);
+/// Each link up of a child group leads to another switch of the group above: the links of its first
+/// node to the first switches, and so on.
+fn add_fat_tree(graph: &mut DiGraph<(), (), u32>, levels: &[FatTreeLevel]) {
+    // The first node of the level below.
+    let mut first = 0;
+    for below in &levels[..levels.len() - 1] {
+        let above = graph.node_count();
+        for _ in 0..below.groups.div_ceil(4) * below.links_up() {
+            graph.add_node(());
         }
-        below = level;
-        links_up = 2;
+        for child in 0..below.groups {
+            for up in 0..below.links_up() {
+                let node = first + child * below.nodes + up / below.parents;
+                let switch = above + child / 4 * below.links_up() + up;
+                link(graph, node, switch);
+                link(graph, switch, node);
+            }
+        }
+        first = above;
     }
 }
 
@@ -281,7 +360,7 @@ mod tests {
 
     fn counts(topology: &Topology) -> (usize, usize) {
         let graph = topology.graph().unwrap();
-        if !matches!(topology, Topology::Ring { .. } | Topology::FatTree { .. }) {
+        if !matches!(topology, Topology::Ring { .. }) {
             assert_eq!(topology.regular_links(topology.agents().unwrap()), graph.edge_count());
         }
         (graph.node_count(), graph.edge_count())
@@ -297,9 +376,16 @@ mod tests {
         // A dimension of 1 adds no links; a dimension of 2 adds two parallel ones per direction.
         assert_eq!(counts(&Topology::Torus { dims: vec![2, 1] }), (2, 4));
         // 16 + 8 + 4 switches over 64 leaves; 64 + 2 * 16 + 2 * 8 links in each direction.
-        assert_eq!(counts(&Topology::FatTree { leaves: 64 }), (64 + 28, 2 * (64 + 32 + 16)));
-        assert_eq!(counts(&Topology::FatTree { leaves: 1 }), (1, 0));
-        assert_eq!(counts(&Topology::FatTree { leaves: 5 }), (5 + 2 + 2, 2 * (5 + 4)));
+        assert_eq!(counts(&Topology::fat_tree(64)), (64 + 28, 2 * (64 + 32 + 16)));
+        assert_eq!(counts(&Topology::fat_tree(1)), (1, 0));
+        assert_eq!(counts(&Topology::fat_tree(5)), (5 + 2 + 2, 2 * (5 + 4)));
+        // The CM-5 of seed 004: 2 links up of each leaf, 4 of each 4 leaves, 8 of each 16, 32 of
+        // each 64.
+        let cm5 = Topology::FatTree { leaves: 256, parents: vec![2, 2, 2, 4] };
+        let up: Vec<usize> = cm5.fat_tree_levels().iter().map(FatTreeLevel::links_up).collect();
+        assert_eq!(up[..4], [2, 4, 8, 32]);
+        let switches = 64 * 2 + 16 * 4 + 4 * 8 + 32;
+        assert_eq!(counts(&cm5), (256 + switches, 2 * (512 + 256 + 128 + 128)));
     }
 
     #[test]
@@ -312,6 +398,12 @@ mod tests {
             Topology::Hypercube { dimension: 20 },
             Topology::Torus { dims: vec![4; 10] },
             Topology::Ring { cells: 0 },
+            Topology::FatTree { leaves: 0, parents: vec![1] },
+            Topology::FatTree { leaves: 4, parents: vec![] },
+            Topology::FatTree { leaves: 4, parents: vec![1, 0] },
+            Topology::FatTree { leaves: 4, parents: vec![1; 40] },
+            Topology::FatTree { leaves: 4, parents: vec![u32::MAX] },
+            Topology::FatTree { leaves: 1 << 20, parents: vec![4] },
             Topology::Graph { cells: 2, switches: 0, links: vec![(0, 2)] },
             Topology::Graph { cells: 2, switches: 0, links: vec![(1, 1)] },
             Topology::Graph { cells: 2, switches: u32::MAX, links: vec![] },

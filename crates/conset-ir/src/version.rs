@@ -9,17 +9,38 @@ use crate::schedule::Schedule;
 /// The version of the JSON form of programs that are compiled to steps.
 pub(crate) const STEPS: u8 = 4;
 
-/// The version of the text, JSON and binary forms needed for a machine: 2 with timed starts, else 1.
+/// The version of the text and JSON forms needed for a machine: 4 with parameters of messages, or
+/// with parents of a fat-tree, that are not the default; 2 with timed starts; else 1.
 pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
-    if machine.is_some_and(|machine| machine.parameters().has_timed_starts()) { 2 } else { 1 }
+    match machine_major(machine) {
+        3 => 4,
+        major => major,
+    }
+}
+
+/// The major version of the binary form needed for a machine. Older programs would read another
+/// machine if they skipped what is new, so they must refuse it, which a minor version does not do.
+pub(crate) fn machine_major(machine: Option<&Machine>) -> u8 {
+    let Some(machine) = machine else { return 1 };
+    if machine.topology().has_own_parents() || machine.parameters().has_message_parameters() {
+        3
+    } else if machine.parameters().has_timed_starts() {
+        2
+    } else {
+        1
+    }
 }
 
 /// The version of the text and JSON forms needed for a schedule.
 pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
-    if schedule.part_map().is_some() {
-        return 3;
-    }
-    if has_digest_or_witness(schedule) { 2 } else { of_machine(Some(schedule.machine())) }
+    let contents = if schedule.part_map().is_some() {
+        3
+    } else if has_digest_or_witness(schedule) {
+        2
+    } else {
+        1
+    };
+    of_machine(Some(schedule.machine())).max(contents)
 }
 
 /// Whether a schedule has what version 1 cannot express: a digest, or a witness of a bound.

@@ -283,6 +283,8 @@ pub(crate) fn machine_changes(a: &Machine, b: &Machine) -> Vec<ValueChange> {
     }
     let duplex = |m: &Machine| format!("{:?}", m.parameters().duplex).to_lowercase();
     changes.extend(change("duplex", &duplex(a), &duplex(b)));
+    let protocol = |m: &Machine| m.parameters().protocol.name();
+    changes.extend(change("protocol", &protocol(a), &protocol(b)));
     let cells = |m: &Machine| listed(m.dead_cells().iter().map(ToString::to_string));
     changes.extend(change("dead_cells", &cells(a), &cells(b)));
     let links = |m: &Machine| listed(m.dead_links().iter().map(|(x, y)| format!("{x} -> {y}")));

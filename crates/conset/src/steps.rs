@@ -216,7 +216,7 @@ impl StepCompiler {
         report: &BoundsReport,
         planners: &[Levels],
     ) -> Result<(SetSteps, StepSearch), CompileError> {
-        let protocol = Protocol::of(&self.machine);
+        let protocol = self.machine.parameters().protocol;
         let bounds = step_bounds(&self.machine, set, report, protocol);
         let mut routes = MessageRoutes::new(&self.machine);
         let mut missing = None;

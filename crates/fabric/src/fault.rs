@@ -304,6 +304,11 @@ pub enum WaitCause {
         /// The message.
         message: ConnectionId,
     },
+    /// A message waits at its source until its target asks for it.
+    Rendezvous {
+        /// The message.
+        message: ConnectionId,
+    },
     /// The cell's program does not send or receive the connection, although others wait for it.
     Program {
         /// Send or receive.
@@ -360,6 +365,9 @@ impl fmt::Display for WaitEdge {
             }
             WaitCause::Unwanted { message } => {
                 write!(f, "{message} has arrived at {cell}, which does not receive it")
+            }
+            WaitCause::Rendezvous { message } => {
+                write!(f, "{message} waits at its source until {cell} asks for it")
             }
             WaitCause::Program { direction, connection } => {
                 write!(f, "{cell} does not {} {connection}", verb(&direction))

@@ -5,7 +5,7 @@
 //! switches are included. Distances are hops over live links.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, Machine, Topology};
+use conset_ir::{CellId, FatTreeLevel, Machine};
 
 /// The hop count of a cell that cannot be reached.
 pub const UNREACHABLE: u32 = u32::MAX;
@@ -97,8 +97,8 @@ pub struct Network {
     pub(crate) links: Vec<u32>,
     /// The dimensions of a grid without dead cells or links, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
-    /// The leaves of a fat-tree without dead cells or links.
-    leaves: Option<u32>,
+    /// The levels of a fat-tree without dead cells or links; else none.
+    tree: Vec<FatTreeLevel>,
 }
 
 impl Network {
@@ -119,11 +119,8 @@ impl Network {
         let whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
         let dims = if whole { machine.topology().dims() } else { None };
         let grid = dims.map(|dims| (dims, machine.topology().wraps()));
-        let leaves = match machine.topology() {
-            Topology::FatTree { leaves } if whole => Some(*leaves),
-            _ => None,
-        };
-        Self { cells, next, back, links, grid, leaves }
+        let tree = if whole { machine.topology().fat_tree_levels() } else { Vec::new() };
+        Self { cells, next, back, links, grid, tree }
     }
 
     /// Number of cells, including dead ones (they have no neighbours).
@@ -249,16 +246,14 @@ struct FatTreeHops {
 }
 
 impl FatTreeHops {
-    fn new(leaves: u32) -> Self {
-        let mut levels = vec![(0, 1)];
-        let (mut groups, mut first) = (leaves, leaves);
-        while groups > 1 {
-            groups = groups.div_ceil(4);
-            let switches = 1 << (levels.len() - 1);
-            levels.push((first, switches));
-            first += groups * switches;
-        }
-        Self { levels, target: 0 }
+    fn new(tree: &[FatTreeLevel]) -> Self {
+        let mut first = 0;
+        let levels = tree.iter().map(|level| {
+            let row = (first, to_u32(level.nodes));
+            first += to_u32(level.groups * level.nodes);
+            row
+        });
+        Self { levels: levels.collect(), target: 0 }
     }
 
     fn hops(&self, cell: u32) -> u32 {
@@ -351,10 +346,10 @@ impl Distances {
         let mut bfs = BoundedBfs::new(cells);
         // Below 65535 cells every distance and the mark for unreachable cells fit into a u16.
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
-            let implicit = match (network.grid(), network.leaves) {
+            let implicit = match (network.grid(), &network.tree[..]) {
                 (Some(grid), _) => Implicit::Grid { grid, target: 0 },
-                (None, Some(leaves)) => Implicit::FatTree(FatTreeHops::new(leaves)),
-                (None, None) => Implicit::BoundedBfs(bfs),
+                (None, [_, ..]) => Implicit::FatTree(FatTreeHops::new(&network.tree)),
+                (None, []) => Implicit::BoundedBfs(bfs),
             };
             return Self {
                 rows: Vec::new(),
@@ -418,10 +413,11 @@ mod tests {
 
     #[test]
     fn hops_of_a_fat_tree_are_those_that_a_search_finds() {
-        for leaves in [1, 2, 4, 5, 16, 17, 64, 100, 300] {
-            let machine = Machine::from_spec(&format!("fat-tree:{leaves}")).unwrap();
+        let counts = [1, 2, 4, 5, 16, 17, 64, 100, 300];
+        for (leaves, parents) in counts.into_iter().flat_map(|n| [(n, "1.2"), (n, "2.2.1.3")]) {
+            let machine = Machine::from_spec(&format!("fat-tree:{leaves}/{parents}")).unwrap();
             let network = Network::new(&machine);
-            let mut tree = FatTreeHops::new(network.leaves.unwrap());
+            let mut tree = FatTreeHops::new(&network.tree);
             let mut bfs = BoundedBfs::new(network.cells);
             for target in 0..leaves {
                 bfs.run(&network.back, target, |_, _| false);

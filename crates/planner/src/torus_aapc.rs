@@ -202,7 +202,7 @@ mod tests {
             Topology::Torus { dims: vec![1, 1] },
             Topology::Ring { cells: 1 },
             Topology::Hypercube { dimension: 0 },
-            Topology::FatTree { leaves: 16 },
+            Topology::fat_tree(16),
             Topology::Mesh { dims: vec![8, 8] },
         ] {
             assert!(rounds(&topology, &set).is_none());

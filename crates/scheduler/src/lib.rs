@@ -56,6 +56,7 @@
 #![warn(clippy::as_conversions)]
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
+pub mod c3;
 mod cost;
 pub mod fixed_starts;
 mod fluid;

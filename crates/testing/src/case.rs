@@ -111,7 +111,7 @@ fn topology(u: &mut Unstructured<'_>) -> Result<Topology> {
         1 => Topology::Mesh { dims: dims(u)? },
         2 => Topology::Ring { cells: u.int_in_range(1..=9)? },
         3 => Topology::Hypercube { dimension: u.int_in_range(0..=4)? },
-        4 => Topology::FatTree { leaves: u.int_in_range(1..=16)? },
+        4 => Topology::fat_tree(u.int_in_range(1..=16)?),
         _ => {
             let cells = u.int_in_range(1..=8u32)?;
             let ends = 0..=cells - 1;

@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn switches_and_dead_cells_have_no_agent_and_links_of_dead_cells_are_dead() {
-        let topology = Topology::FatTree { leaves: 4 };
+        let topology = Topology::fat_tree(4);
         let parameters = conset_ir::Parameters::iwarp();
         // Cells c0 to c3 below the one switch, c4.
         let dead_links = vec![(CellId(0), CellId(4))];

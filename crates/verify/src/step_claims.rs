@@ -142,7 +142,7 @@ impl<'a> CellLoads<'a> {
         let [sent, received] =
             [0, 1].map(|d| (cell.words[d] + extra * cell.messages[d]) * access.max(link));
         let [launches, receptions] = [0, 1].map(|d| cell.messages[d] * software[d]);
-        match (Protocol::of(self.machine), p.duplex) {
+        match (p.protocol, p.duplex) {
             (Protocol::Rendezvous, _) => {
                 let both = software[0] + software[1];
                 (cell.messages[0] + cell.messages[1]) * both + sent + received

@@ -122,10 +122,11 @@ pub(crate) fn one_by_one(steps: &Steps) -> u128 {
     let p = steps.machine().parameters();
     let (access, link) = (u128::from(p.access_clocks_per_word), u128::from(p.link_clocks_per_word));
     let software = u128::from(p.c_send) + u128::from(p.c_receive);
+    let copy = u128::from(p.copy_clocks_per_word);
     let way = u128::from(to_u64(steps.machine().cell_count())) * link + 2 * access;
     let of = |words: u64| {
         let words = u128::from(words) + u128::from(p.message_extra_words);
-        software + way + words * (access + link)
+        software + way + words * (access + link + copy)
     };
     steps.messages().iter().map(|message| of(message.words())).sum()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use conset_ir::convert::to_u64;
-use conset_ir::{Machine, machine_file};
+use conset_ir::{Machine, Protocol, machine_file};
 use serde::Serialize;
 
 use crate::args::MachinesArgs;
@@ -74,12 +74,15 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
         summary: &'a conset::report::MachineSummary,
         parameters: std::collections::BTreeMap<&'static str, u32>,
         duplex: conset_ir::Duplex,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        protocol: Option<Protocol>,
     }
     let parameters = machine.parameters();
     let full = Full {
         summary: &summary,
-        parameters: parameters.numbers().iter().map(|&(name, value, ..)| (name, value)).collect(),
+        parameters: parameters.stated_numbers().map(|(name, value, ..)| (name, value)).collect(),
         duplex: parameters.duplex,
+        protocol: Some(parameters.protocol).filter(|&p| p != Protocol::default()),
     };
     terminal.print(&full, |out| {
         writeln!(
@@ -91,10 +94,13 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
             text::count(to_u64(summary.links), "link"),
         )?;
         let mut table = text::table(&["parameter", "value"], 1);
-        for (name, value, ..) in parameters.numbers() {
+        for (name, value, ..) in parameters.stated_numbers() {
             table.add_row([name.to_owned(), text::number(u64::from(value))]);
         }
         table.add_row(["duplex".to_owned(), format!("{:?}", parameters.duplex).to_lowercase()]);
+        if let Some(protocol) = full.protocol {
+            table.add_row(["protocol".to_owned(), protocol.name().to_owned()]);
+        }
         text::write_table(out, &table)
     })
 }

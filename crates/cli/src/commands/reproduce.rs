@@ -90,7 +90,7 @@ fn machines() -> Result<Vec<MachineNumbers>, InputError> {
         .map(|name| {
             let machine = Machine::from_spec(name)?;
             let p: &Parameters = machine.parameters();
-            let parameters = p.numbers().iter().map(|row| (row.0, row.1)).collect();
+            let parameters = p.stated_numbers().map(|row| (row.0, row.1)).collect();
             Ok(MachineNumbers { name: name.to_owned(), duplex: p.duplex, parameters })
         })
         .collect()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::convert::{index, to_u64, to_usize};
 use crate::error::{At, InputError, Result, ShapeError};
 use crate::ids::CellId;
-use crate::machine::{Duplex, Machine, Parameters};
+use crate::machine::{Duplex, FIRST_NUMBERS, Machine, Parameters, Protocol};
 use crate::topology::Topology;
 
 /// Builds a payload.
@@ -157,6 +157,7 @@ enum TopologyWire<'a> {
     Hypercube(u32),
     FatTree(u32),
     Graph { cells: u32, switches: u32, links: Cow<'a, [(u32, u32)]> },
+    FatTreeWithParents { leaves: u32, parents: Cow<'a, [u32]> },
 }
 
 impl<'a> MachineWire<'a> {
@@ -169,7 +170,14 @@ impl<'a> MachineWire<'a> {
                 Topology::Mesh { dims } => TopologyWire::Mesh(dims.into()),
                 Topology::Ring { cells } => TopologyWire::Ring(*cells),
                 Topology::Hypercube { dimension } => TopologyWire::Hypercube(*dimension),
-                Topology::FatTree { leaves } => TopologyWire::FatTree(*leaves),
+                Topology::FatTree { leaves, parents } => match machine.topology().has_own_parents()
+                {
+                    true => TopologyWire::FatTreeWithParents {
+                        leaves: *leaves,
+                        parents: parents.into(),
+                    },
+                    false => TopologyWire::FatTree(*leaves),
+                },
                 Topology::Graph { cells, switches, links } => {
                     TopologyWire::Graph { cells: *cells, switches: *switches, links: links.into() }
                 }
@@ -181,19 +189,30 @@ impl<'a> MachineWire<'a> {
         }
     }
 
-    pub(super) fn build(self, timed_starts: u32) -> Result<Machine, ShapeError> {
+    /// The machine. `later` has the parameters after `timed_starts`; missing ones are the default.
+    pub(super) fn build(
+        self,
+        timed_starts: u32,
+        protocol: Protocol,
+        later: &[u32],
+    ) -> Result<Machine, ShapeError> {
         let topology = match self.topology {
             TopologyWire::Torus(dims) => Topology::Torus { dims: dims.into_owned() },
             TopologyWire::Mesh(dims) => Topology::Mesh { dims: dims.into_owned() },
             TopologyWire::Ring(cells) => Topology::Ring { cells },
             TopologyWire::Hypercube(dimension) => Topology::Hypercube { dimension },
-            TopologyWire::FatTree(leaves) => Topology::FatTree { leaves },
+            TopologyWire::FatTree(leaves) => Topology::fat_tree(leaves),
             TopologyWire::Graph { cells, switches, links } => {
                 Topology::Graph { cells, switches, links: links.into_owned() }
             }
+            TopologyWire::FatTreeWithParents { leaves, parents } => {
+                Topology::FatTree { leaves, parents: parents.into_owned() }
+            }
         };
-        let mut parameters = Parameters { timed_starts, ..Parameters::iwarp() };
-        for ((name, ..), value) in Parameters::iwarp().numbers().into_iter().zip(self.numbers) {
+        let mut parameters = Parameters { timed_starts, protocol, ..Parameters::iwarp() };
+        let names = Parameters::iwarp().numbers().map(|row| row.0);
+        let (first, rest) = (names.iter().zip(self.numbers), &names[FIRST_NUMBERS..]);
+        for (name, value) in first.chain(rest.iter().zip(later.iter().copied())) {
             let set = parameters.set(name, &value.to_string());
             set.map_err(|e| ShapeError::new(format!("machine.{name}"), e.message))?;
         }

@@ -12,7 +12,7 @@ use crate::image::{
     CellContext, ChannelEntry, Direction, Feed, Image, Operation, PhaseImage, SetImage, Sink,
 };
 use crate::limits;
-use crate::machine::Machine;
+use crate::machine::{FIRST_NUMBERS, Machine, Parameters, Protocol};
 use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteBuffer, Routing};
 use crate::schedule::{Bounds, Schedule, SetSchedule};
@@ -110,7 +110,16 @@ impl Decoder<'_> {
             1 => 0,
             _ => self.below(2, "whether starts are timed")?,
         };
-        wire.build(timed_starts).map(Arc::new).map_err(|e| e.in_file(self.file))
+        let (mut protocol, mut later) = (Protocol::Standing, Vec::new());
+        if self.major > 2 {
+            protocol = self.take("a protocol")?;
+            let most = Parameters::iwarp().numbers().len() - FIRST_NUMBERS;
+            let count = self.count("a number of parameters", most)?;
+            for _ in 0..count {
+                later.push(self.take("a parameter")?);
+            }
+        }
+        wire.build(timed_starts, protocol, &later).map(Arc::new).map_err(|e| e.in_file(self.file))
     }
 
     fn flag(&mut self, what: &str) -> Result<bool> {

@@ -6,7 +6,7 @@ use crate::convert::to_u64;
 use crate::document::Document;
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
-use crate::machine::Machine;
+use crate::machine::{FIRST_NUMBERS, Machine};
 use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
@@ -68,7 +68,7 @@ pub fn write(document: &Document) -> Vec<u8> {
             6
         }
     };
-    let major = version::of_machine(document.machine().map(|machine| &**machine));
+    let major = version::machine_major(document.machine().map(|machine| &**machine));
     container(kind, (major, minor), &out.bytes)
 }
 
@@ -86,8 +86,14 @@ fn container(kind: u8, (major, minor): (u8, u8), payload: &[u8]) -> Vec<u8> {
 
 fn write_machine(machine: &Machine, out: &mut Encoder) {
     out.put(&MachineWire::new(machine));
-    if version::of_machine(Some(machine)) > 1 {
-        out.number(machine.parameters().timed_starts);
+    let (parameters, major) = (machine.parameters(), version::machine_major(Some(machine)));
+    if major > 1 {
+        out.number(parameters.timed_starts);
+    }
+    if major > 2 {
+        out.put(&parameters.protocol);
+        let later = parameters.numbers().into_iter().skip(FIRST_NUMBERS).map(|row| row.1);
+        out.put(&later.collect::<Vec<u32>>());
     }
 }
 

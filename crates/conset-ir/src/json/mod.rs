@@ -1,7 +1,7 @@
 //! The JSON formats of programs and schedules, for other programs.
 //!
-//! The formats are `conset-schedule`, versions 1 to 4, and `conset-set`, versions 1 and 2
-//! (`docs/format.md`). They are stable. The writer streams from the value and builds nothing in
+//! The formats are `conset-schedule` and `conset-set` (`docs/format.md` has their versions). They are
+//! stable. The writer streams from the value and builds nothing in
 //! memory; each object of a list is one line, so that files can be compared line by line. The
 //! reader deserialises plain structs (`wire`, `routes`), which define the keys, and then calls the
 //! constructors of the types, which check the shape.

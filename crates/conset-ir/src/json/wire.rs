@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ShapeError;
 use crate::ids::{CellId, ConnectionId};
-use crate::machine::{Duplex, Machine, Parameters};
+use crate::machine::{Duplex, Machine, Parameters, Protocol};
 use crate::schedule::{Binding, Bounds};
 use crate::set::Connection;
 use crate::topology::Topology;
@@ -29,6 +29,8 @@ pub(super) struct MachineJson<'a> {
     word_bytes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_starts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<Protocol>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     dead_cells: Cow<'a, [CellId]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -46,11 +48,28 @@ struct ClocksJson {
     stream_setup: Option<u32>,
     send: Option<u32>,
     receive: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy_per_word: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    combine_per_word: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_barrier: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_reduce: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_broadcast: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_per_word: Option<u32>,
+}
+
+/// A value that is written only if it is not the default.
+fn stated<T: PartialEq + Copy>(value: T, default: T) -> Option<T> {
+    (value != default).then_some(value)
 }
 
 impl<'a> MachineJson<'a> {
     pub(super) fn new(machine: &'a Machine) -> Self {
-        let p = machine.parameters();
+        let (p, iwarp) = (machine.parameters(), Parameters::iwarp());
         Self {
             name: machine.name().into(),
             topology: Cow::Borrowed(machine.topology()),
@@ -63,6 +82,12 @@ impl<'a> MachineJson<'a> {
                 stream_setup: Some(p.stream_setup),
                 send: Some(p.c_send),
                 receive: Some(p.c_receive),
+                copy_per_word: stated(p.copy_clocks_per_word, iwarp.copy_clocks_per_word),
+                combine_per_word: stated(p.combine_clocks_per_word, iwarp.combine_clocks_per_word),
+                control_barrier: stated(p.control_barrier, iwarp.control_barrier),
+                control_reduce: stated(p.control_reduce, iwarp.control_reduce),
+                control_broadcast: stated(p.control_broadcast, iwarp.control_broadcast),
+                control_per_word: stated(p.control_clocks_per_word, iwarp.control_clocks_per_word),
             },
             channels_reserved: Some(p.channels_reserved),
             channel_depth: Some(p.channel_depth),
@@ -72,30 +97,42 @@ impl<'a> MachineJson<'a> {
             clock_hz: Some(p.clock_hz),
             word_bytes: Some(p.word_bytes),
             timed_starts: p.has_timed_starts().then_some(p.timed_starts),
+            protocol: stated(p.protocol, iwarp.protocol),
             dead_cells: machine.dead_cells().into(),
             dead_links: machine.dead_links().into(),
         }
     }
 
     pub(super) fn build(self) -> Result<Machine, ShapeError> {
-        let iwarp = Parameters::iwarp();
+        let (iwarp, clocks) = (Parameters::iwarp(), self.clocks);
         let parameters = Parameters {
             channels_per_cell: self.channels_per_cell,
             channels_reserved: self.channels_reserved.unwrap_or(iwarp.channels_reserved),
             channel_depth: self.channel_depth.unwrap_or(iwarp.channel_depth),
-            link_clocks_per_word: self.clocks.link_per_word,
-            access_clocks_per_word: self.clocks.access_per_word,
+            link_clocks_per_word: clocks.link_per_word,
+            access_clocks_per_word: clocks.access_per_word,
             duplex: self.duplex.unwrap_or(iwarp.duplex),
             streams: self.streams.unwrap_or(iwarp.streams),
-            stream_setup: self.clocks.stream_setup.unwrap_or(iwarp.stream_setup),
-            t_sync: self.clocks.sync,
-            t_phase: self.clocks.phase,
-            c_send: self.clocks.send.unwrap_or(iwarp.c_send),
-            c_receive: self.clocks.receive.unwrap_or(iwarp.c_receive),
+            stream_setup: clocks.stream_setup.unwrap_or(iwarp.stream_setup),
+            t_sync: clocks.sync,
+            t_phase: clocks.phase,
+            c_send: clocks.send.unwrap_or(iwarp.c_send),
+            c_receive: clocks.receive.unwrap_or(iwarp.c_receive),
             message_extra_words: self.message_extra_words.unwrap_or(iwarp.message_extra_words),
             clock_hz: self.clock_hz.unwrap_or(iwarp.clock_hz),
             word_bytes: self.word_bytes.unwrap_or(iwarp.word_bytes),
             timed_starts: self.timed_starts.unwrap_or(iwarp.timed_starts),
+            protocol: self.protocol.unwrap_or(iwarp.protocol),
+            copy_clocks_per_word: clocks.copy_per_word.unwrap_or(iwarp.copy_clocks_per_word),
+            combine_clocks_per_word: clocks
+                .combine_per_word
+                .unwrap_or(iwarp.combine_clocks_per_word),
+            control_barrier: clocks.control_barrier.unwrap_or(iwarp.control_barrier),
+            control_reduce: clocks.control_reduce.unwrap_or(iwarp.control_reduce),
+            control_broadcast: clocks.control_broadcast.unwrap_or(iwarp.control_broadcast),
+            control_clocks_per_word: clocks
+                .control_per_word
+                .unwrap_or(iwarp.control_clocks_per_word),
         };
         Machine::new(
             self.name,

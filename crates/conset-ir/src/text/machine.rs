@@ -13,6 +13,7 @@
 //!
 //! A line that starts with another word ends the block.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::lexer::Token;
@@ -22,11 +23,11 @@ use crate::error::{InputError, Result, ShapeError, SpecError};
 use crate::ids::{CellId, LinkId};
 use crate::limits;
 use crate::links::LinkFinder;
-use crate::machine::{Machine, Parameters};
+use crate::machine::{Machine, Parameters, Protocol};
 use crate::topology::Topology;
 
 /// The keywords of lines that are not numeric parameters.
-const OTHER_LINES: [&str; 5] = ["name", "duplex", "dead_cell", "dead_link", "link"];
+const OTHER_LINES: [&str; 6] = ["name", "duplex", "protocol", "dead_cell", "dead_link", "link"];
 
 /// The values of a machine block, and their offsets for error messages.
 struct MachineBlock {
@@ -87,8 +88,13 @@ impl Parser<'_> {
 
     fn machine_spec(&mut self) -> Result<MachineBlock> {
         let start = self.lexer.start();
-        let spec = self.word("a preset such as iwarp:8x8, or graph:N")?;
-        let (name, topology, parameters) = match graph_sizes(spec) {
+        let mut spec = Cow::Borrowed(self.word("a preset such as iwarp:8x8, or graph:N")?);
+        if self.lexer.token() == Token::Slash {
+            self.lexer.advance();
+            let parents = self.word("the parents of each level, such as 2.2.2.4")?;
+            spec = format!("{spec}/{parents}").into();
+        }
+        let (name, topology, parameters) = match graph_sizes(&spec) {
             Some(Some((cells, switches))) => {
                 let topology = Topology::Graph { cells, switches, links: Vec::new() };
                 ("graph".to_owned(), topology, Parameters::iwarp())
@@ -99,7 +105,7 @@ impl Parser<'_> {
                     .help("write graph:5, or graph:5+2 for 5 cells and 2 switches"));
             }
             None => {
-                let machine = Machine::from_spec(spec).map_err(|error| {
+                let machine = Machine::from_spec(&spec).map_err(|error| {
                     let unknown = matches!(error, SpecError::UnknownPreset { .. });
                     let InputError { message, mut help, .. } = InputError::from(error);
                     if let Some(help) = help.as_mut().filter(|_| unknown) {
@@ -132,7 +138,7 @@ impl Parser<'_> {
         let number = numbers.iter().find(|row| self.is(row.0));
         let other = OTHER_LINES.into_iter().find(|word| self.is(word));
         let Some(keyword) = number.map(|row| row.0).or(other) else { return Ok(false) };
-        if number.is_some() || matches!(keyword, "name" | "duplex") {
+        if number.is_some() || matches!(keyword, "name" | "duplex" | "protocol") {
             if block.given.contains(&keyword) {
                 return Err(self.error(start, format!("`{keyword}` is given twice")));
             }
@@ -161,6 +167,13 @@ impl Parser<'_> {
             "duplex" => {
                 let Some(value) = ["full", "half"].into_iter().find(|word| self.eat(word)) else {
                     return Err(self.expected_word("full or half", &["full", "half"]));
+                };
+                self.set_parameter(block, start, keyword, value)?;
+            }
+            "protocol" => {
+                let known = Protocol::ALL.map(|row| row.0);
+                let Some(value) = known.into_iter().find(|word| self.eat(word)) else {
+                    return Err(self.expected_word("standing, rendezvous or pool", &known));
                 };
                 self.set_parameter(block, start, keyword, value)?;
             }

@@ -80,6 +80,9 @@ fn write_machine(machine: &Machine, out: &mut impl Write) -> io::Result<()> {
         };
         writeln!(out, "  duplex {duplex}")?;
     }
+    if parameters.protocol != usual.protocol {
+        writeln!(out, "  protocol {}", parameters.protocol.name())?;
+    }
     for cell in machine.dead_cells() {
         writeln!(out, "  dead_cell {cell}")?;
     }

@@ -82,8 +82,9 @@ fn rejected_files_are_refused_with_the_message_expected() {
 #[test]
 fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
-    let versions = ["compat/v1", "compat/v2", "compat/v3"].map(|name| files(&folder(name)));
-    let enough = versions.iter().zip([14, 3, 3]).all(|(files, least)| files.len() >= least);
+    let versions =
+        ["compat/v1", "compat/v2", "compat/v3", "compat/v4"].map(|name| files(&folder(name)));
+    let enough = versions.iter().zip([14, 3, 3, 6]).all(|(files, least)| files.len() >= least);
     assert!(enough, "the files of old versions are gone");
     for path in versions.into_iter().flatten() {
         let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())
@@ -151,4 +152,45 @@ fn the_presets_numbers_do_not_change() {
         |clocks| iwarp.replace("stream_setup = 0", &format!("stream_setup = {clocks}"));
     assert_eq!(numbers("iwarp-stream"), with_setup(98));
     assert_eq!(numbers("iwarp-spool"), with_setup(400));
+    let changed = |rows: &[(&str, &str)], last: &str| {
+        let set = |text: String, row: &(&str, &str)| text.replacen(row.0, row.1, 1);
+        rows.iter().fold(iwarp.to_owned(), set) + last
+    };
+    let words = ("message_extra_words = 4", "message_extra_words = 0");
+    let cm5 = [
+        ("link_clocks_per_word = 2", "link_clocks_per_word = 25"),
+        ("access_clocks_per_word = 2", "access_clocks_per_word = 45"),
+        ("c_send = 400", "c_send = 3602"),
+        ("c_receive = 400", "c_receive = 3603"),
+        words,
+        ("clock_hz = 20000000", "clock_hz = 100000000"),
+        (
+            "duplex = \"full\"",
+            "control_barrier = 600\ncontrol_reduce = 4200\ncontrol_broadcast = 14300\n\
+             control_clocks_per_word = 595\nduplex = \"half\"\nprotocol = \"rendezvous\"",
+        ),
+    ];
+    assert_eq!(numbers("cm5"), changed(&cm5, ""));
+    let delta = [
+        ("link_clocks_per_word = 2", "link_clocks_per_word = 13"),
+        ("access_clocks_per_word = 2", "access_clocks_per_word = 13"),
+        ("c_send = 400", "c_send = 1400"),
+        ("c_receive = 400", "c_receive = 0"),
+        words,
+        ("clock_hz = 20000000", "clock_hz = 40000000"),
+    ];
+    assert_eq!(numbers("delta"), changed(&delta, ""));
+    let t3d = [
+        ("link_clocks_per_word = 2", "link_clocks_per_word = 4"),
+        ("access_clocks_per_word = 2", "access_clocks_per_word = 12"),
+        ("c_send = 400", "c_send = 357"),
+        ("c_receive = 400", "c_receive = 357"),
+        ("message_extra_words = 4", "message_extra_words = 3"),
+        ("clock_hz = 20000000", "clock_hz = 150000000"),
+        (
+            "word_bytes = 4",
+            "word_bytes = 8\ncopy_clocks_per_word = 7\ncombine_clocks_per_word = 20",
+        ),
+    ];
+    assert_eq!(numbers("t3d"), changed(&t3d, "\nprotocol = \"rendezvous\""));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Document, FileFormat, LinkFinder,
-    Machine, PhaseRoutes, Routing, binary, json, machine_file, text,
+    Machine, PhaseRoutes, Protocol, Routing, binary, json, machine_file, text,
 };
 use proptest::prelude::*;
 
@@ -95,15 +95,29 @@ fn binary_routes_are_compact() {
 }
 
 #[test]
-fn only_machines_with_timed_starts_need_version_2() {
-    for (spec, version) in [("iwarp:4x4", 1), ("iwarp-timed:4x4", 2)] {
+fn a_machine_is_written_with_the_lowest_version_that_has_its_parameters() {
+    for (spec, version, major) in [
+        ("iwarp:4x4", 1, 1),
+        ("delta:4x4", 1, 1),
+        ("fat-tree:8/1.2", 1, 1),
+        ("iwarp-timed:4x4", 2, 2),
+        ("fat-tree:8/2.2", 4, 3),
+        ("cm5:8", 4, 3),
+        ("t3d:2x2x2", 4, 3),
+    ] {
         let machine = Arc::new(Machine::from_spec(spec).unwrap());
         let document = Document::Machine(machine.clone());
         let written = text::write(&document);
         assert!(written.starts_with(&format!("conset machine {version}\n")), "{written}");
         assert_eq!(written.contains("timed_starts"), version == 2);
-        assert_eq!(binary::write(&document)[8], version);
-        assert_eq!(machine_file::write(&machine).contains("timed_starts"), version == 2);
+        assert_eq!(binary::write(&document)[8], major);
+        let file = machine_file::write(&machine);
+        assert_eq!(file.contains("timed_starts"), version == 2);
+        assert_eq!(file.contains("protocol"), machine.parameters().protocol != Protocol::Standing);
+        assert_eq!(file.contains("parents"), spec.contains("/2") || spec.contains("cm5"));
+        assert_eq!(machine_file::parse("m.toml", &file).as_ref(), Ok(&*machine));
+        assert_eq!(text::parse("m", &written).as_ref(), Ok(&document));
+        assert_eq!(binary::parse("m", &binary::write(&document)), Ok(document));
         let program = conset_ir::Program::new(Vec::new()).unwrap();
         let program = Document::Program { machine: Some(machine), program };
         let written = json::write(&program).unwrap();

@@ -7,8 +7,8 @@ use conset_ir::{
     Binding, Bounds, CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId,
     ConnectionSet, Direction, Document, Duplex, Feed, Image, LinkFinder, LinkId, Machine,
     NodeLists, Operation, Origin, Parameters, PartMap, PhaseImage, PhaseRoutes, PhaseTimes, Piece,
-    Program, Proof, Routing, Schedule, SetImage, SetSchedule, SetSteps, Sink, Slot, StepBounds,
-    StepMessages, StepSchedule, Steps, Timetable, Topology, Witness, limits,
+    Program, Proof, Protocol, Routing, Schedule, SetImage, SetSchedule, SetSteps, Sink, Slot,
+    StepBounds, StepMessages, StepSchedule, Steps, Timetable, Topology, Witness, limits,
 };
 
 /// A small generator of numbers (splitmix64): the same on every platform.
@@ -93,8 +93,7 @@ pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
 
 pub(crate) fn machine(rng: &mut Rng) -> Machine {
     if rng.one_in(4) {
-        let specs =
-            ["iwarp:3x2", "iwarp-fem:4x4", "ring:2", "mesh:1x5", "hypercube:3", "torus:2x2x3"];
+        let specs = ["iwarp:3x2", "iwarp-fem:4x4", "ring:2", "mesh:1x5", "hypercube:3", "cm5:7"];
         return Machine::from_spec(rng.pick(&specs)).unwrap();
     }
     let topology = topology(rng);
@@ -116,7 +115,13 @@ fn topology(rng: &mut Rng) -> Topology {
         1 => Topology::Mesh { dims: dims(rng) },
         2 => Topology::Ring { cells: 1 + rng.below(6) as u32 },
         3 => Topology::Hypercube { dimension: rng.below(4) as u32 },
-        4 => Topology::FatTree { leaves: 1 + rng.below(20) as u32 },
+        4 => {
+            let parents = match rng.below(3) {
+                0 => Topology::DEFAULT_PARENTS.to_vec(),
+                levels => (0..levels).map(|_| 1 + rng.below(3) as u32).collect(),
+            };
+            Topology::FatTree { leaves: 1 + rng.below(20) as u32, parents }
+        }
         _ => {
             let (cells, switches) = (1 + rng.below(5) as u32, rng.below(3) as u32);
             let nodes = (cells + switches) as usize;
@@ -140,6 +145,9 @@ fn parameters(rng: &mut Rng) -> Parameters {
     }
     if rng.one_in(4) {
         parameters.duplex = Duplex::Half;
+    }
+    if rng.one_in(4) {
+        parameters.protocol = rng.pick(&Protocol::ALL).1;
     }
     parameters
 }

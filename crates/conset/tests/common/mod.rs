@@ -12,7 +12,7 @@ fn topology() -> impl Strategy<Value = Topology> {
         dims.prop_map(|dims| Topology::Mesh { dims }),
         (1u32..9).prop_map(|cells| Topology::Ring { cells }),
         (0u32..5).prop_map(|dimension| Topology::Hypercube { dimension }),
-        (1u32..20).prop_map(|leaves| Topology::FatTree { leaves }),
+        (1u32..20).prop_map(Topology::fat_tree),
         (1u32..9, prop::collection::vec((0u32..9, 0u32..9), 0..40)).prop_map(|(cells, links)| {
             let links = links.into_iter().map(|(a, b)| (a % cells, b % cells));
             Topology::Graph { cells, switches: 0, links: links.filter(|(a, b)| a != b).collect() }

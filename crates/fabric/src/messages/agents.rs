@@ -32,6 +32,8 @@
 
 use std::collections::VecDeque;
 
+use conset_ir::{CellId, Direction};
+
 use crate::network::NONE;
 
 /// A first-in, first-out queue of channels, linked through `PathwayChannel::next_waiter`.
@@ -57,13 +59,15 @@ pub(crate) enum SenderState {
     Full,
     /// All words are in the channel; the tail has not left it.
     Leaving,
+    /// The tail has left the cell and has not been received; only under rendezvous.
+    Handed,
 }
 
 /// The state of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiverState {
     Idle,
-    /// The software of a reception runs.
+    /// The software of a reception runs. Under rendezvous also: the header has not arrived.
     Software,
     /// A word is being received.
     Word,
@@ -94,6 +98,12 @@ pub(crate) struct MessageAgent {
     pub(crate) arrivals: WaitQueue,
     /// Number of messages that the cell may still receive.
     pub(crate) to_receive: u64,
+    /// Sources of further messages that it may receive; only under rendezvous.
+    pub(crate) receive_from: Vec<CellId>,
+    /// Messages for the cell that have not started, in the order of their announcement, and whether
+    /// the cell's own first pending message is announced; only under rendezvous.
+    pub(crate) announcements: VecDeque<u32>,
+    pub(crate) announced: bool,
 }
 
 impl MessageAgent {
@@ -112,6 +122,33 @@ impl MessageAgent {
             pending: VecDeque::new(),
             arrivals: WaitQueue::EMPTY,
             to_receive: 0,
+            receive_from: Vec::new(),
+            announcements: VecDeque::new(),
+            announced: false,
+        }
+    }
+
+    /// Whether a message may start in a direction under rendezvous.
+    pub(crate) fn is_free(&self, direction: Direction, half_duplex: bool) -> bool {
+        let sends = self.sending == SenderState::Idle;
+        let receives = self.receiving == ReceiverState::Idle;
+        match direction {
+            _ if half_duplex => sends && receives,
+            Direction::Send => sends,
+            Direction::Receive => receives,
+        }
+    }
+
+    /// Whether the cell may receive a message of this source under rendezvous.
+    pub(crate) fn receives_from(&self, source: CellId) -> bool {
+        self.to_receive > 0 || self.receive_from.contains(&source)
+    }
+
+    /// Records that a message of this source is received.
+    pub(crate) fn count_received(&mut self, source: CellId) {
+        match self.receive_from.iter().position(|&from| from == source) {
+            Some(place) => drop(self.receive_from.remove(place)),
+            None => self.to_receive -= 1,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Sending and receiving at a cell: the software of launches and receptions, and the transfer of
 //! words between the agent and the network (rules in `agents`).
 
-use conset_ir::Direction;
 use conset_ir::convert::index;
+use conset_ir::{Direction, Protocol};
 
 use super::agents::{ReceiverState, SenderState};
 use super::engine::{MessageEngine, MessageEvent, Timer};
@@ -13,6 +13,9 @@ impl MessageEngine {
     /// Starts the software of a launch, or of a reception, if the cell's processor is free for it.
     pub(crate) fn start_software(&mut self, cell: u32) {
         self.base.detector.reset();
+        if self.protocol == Protocol::Rendezvous {
+            return self.rendezvous(cell);
+        }
         let parameters = self.base.machine.parameters();
         if self.agents[index(cell)].can_send(self.half_duplex) {
             let agent = &mut self.agents[index(cell)];
@@ -122,6 +125,9 @@ impl MessageEngine {
         self.worms[index(number)].live = false;
         self.free.push(number);
         self.unfinished -= 1;
+        if self.protocol == Protocol::Rendezvous {
+            return self.finish_rendezvous(cell, number);
+        }
         self.start_software(cell);
     }
 

@@ -10,7 +10,8 @@
 //!   header waits in order of arrival, and the words behind it wait in their queues.
 //! * A channel is released when the tail has left its queue. The first header that waits for it
 //!   takes it in the same clock.
-//! * A header that arrives at its target waits for the receiver, in order of arrival.
+//! * A header that arrives at its target waits for the receiver, in order of arrival. Under
+//!   rendezvous the receiver already waits for it (`rendezvous`).
 //! * Messages in different pools of a link share the link word by word.
 //!
 //! No message is dropped and none times out. The driver submits messages ([`MessageEngine::send`]),
@@ -20,7 +21,7 @@
 use std::sync::Arc;
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, ConnectionId, Direction, Duplex, LinkId, Machine};
+use conset_ir::{CellId, ConnectionId, Direction, Duplex, LinkId, Machine, Protocol};
 
 use super::agents::{MessageAgent, ReceiverState, SenderState, WaitQueue};
 use super::fast_forward::MessageSnapshot;
@@ -91,6 +92,7 @@ pub(crate) enum Timer {
 pub struct MessageEngine {
     pub(crate) base: Base<Timer>,
     pub(crate) half_duplex: bool,
+    pub(crate) protocol: Protocol,
     pub(crate) router: Router,
     pub(crate) channels: Vec<PathwayChannel>,
     /// The first launch channel; they come after the channels of the links, one per cell.
@@ -118,7 +120,10 @@ impl MessageEngine {
         let parameters = machine.parameters();
         let half_duplex = parameters.duplex == Duplex::Half;
         let access = parameters.access_clocks_per_word;
-        let sending = if half_duplex { parameters.link_clocks_per_word } else { access };
+        let protocol = parameters.protocol;
+        // Buffers are spooled out at the rate of the link; a rendezvous needs none.
+        let buffered = half_duplex && protocol != Protocol::Rendezvous;
+        let sending = if buffered { parameters.link_clocks_per_word } else { access };
         let router = Router::new(&machine, datelines);
         let launch = to_u32(machine.link_count()) * router.pools;
         let rows = index(launch) + machine.agent_count();
@@ -130,6 +135,7 @@ impl MessageEngine {
         Self {
             base,
             half_duplex,
+            protocol,
             router,
             channels: vec![channel; rows],
             launch,
@@ -237,6 +243,19 @@ impl MessageEngine {
     pub fn receive(&mut self, cell: CellId, messages: u64) {
         if let Some(agent) = self.agents.get_mut(cell.index()) {
             agent.to_receive = agent.to_receive.saturating_add(messages);
+            self.start_software(cell.0);
+        }
+    }
+
+    /// Allows `cell` to receive one more message, from `source`. This differs from
+    /// [`MessageEngine::receive`] only on machines whose messages wait at their source for the
+    /// receiver ([`Protocol::Rendezvous`]); on others, messages are received in order of arrival.
+    pub fn receive_from(&mut self, cell: CellId, source: CellId) {
+        if self.protocol != Protocol::Rendezvous {
+            return self.receive(cell, 1);
+        }
+        if let Some(agent) = self.agents.get_mut(cell.index()) {
+            agent.receive_from.push(source);
             self.start_software(cell.0);
         }
     }

@@ -10,6 +10,7 @@
 //! | [`engine`] | time; the interface to the driver |
 //! | `pathways` | headers, channels, tails |
 //! | `agents`, `endpoints` | the cost of sending and receiving; half duplex |
+//! | `rendezvous` | messages that leave when their receiver asks for them |
 //! | [`order`] | the order in which a cell sends |
 //! | [`run`] | execution of a whole set, with a check of every word |
 //! | [`mod@steps`] | execution of a step plan |
@@ -39,6 +40,7 @@ mod fast_forward;
 pub mod order;
 mod pathways;
 pub mod predict;
+mod rendezvous;
 mod routes;
 pub mod run;
 pub mod steps;

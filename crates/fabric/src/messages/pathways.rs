@@ -7,7 +7,7 @@
 //! the headers occupy, because no header waits in two queues.
 
 use conset_ir::convert::index;
-use conset_ir::{Direction, LinkId};
+use conset_ir::{Direction, LinkId, Protocol};
 
 use super::agents::{SenderState, WaitQueue};
 use super::engine::{Message, MessageEngine};
@@ -70,6 +70,9 @@ impl MessageEngine {
             }
             None => {
                 let cell = worm.message.target.0;
+                if self.protocol == Protocol::Rendezvous {
+                    return self.start_receiving(cell, row, number);
+                }
                 let mut queue = self.agents[index(cell)].arrivals;
                 self.enqueue(&mut queue, row);
                 self.agents[index(cell)].arrivals = queue;
@@ -93,6 +96,10 @@ impl MessageEngine {
         if row >= self.launch {
             let cell = row - self.launch;
             let agent = &mut self.agents[index(cell)];
+            if self.protocol == Protocol::Rendezvous {
+                agent.sending = SenderState::Handed;
+                return;
+            }
             agent.sending = SenderState::Idle;
             let (number, start) = (agent.sent, agent.send_start);
             self.push_event(Direction::Send, number, start);

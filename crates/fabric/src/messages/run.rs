@@ -157,11 +157,62 @@ pub fn run_lists(
     }
 }
 
+impl MessagesReport {
+    /// The report of a run that had to deliver this number of messages and words.
+    pub(super) fn new(
+        engine: &MessageEngine,
+        set: &str,
+        expected: (usize, u64),
+        received: usize,
+        wrong: u64,
+        trace: Option<Trace>,
+    ) -> Self {
+        let links = (0..engine.machine().link_count()).map(LinkId::from_index);
+        let words = links.map(|link| (link, engine.link_words(link)));
+        let wrong = wrong.max(engine.wrong_words());
+        let complete = (received, engine.delivered()) == expected;
+        Self {
+            set: set.to_owned(),
+            clocks: engine.now(),
+            messages: received,
+            words: engine.delivered(),
+            word_hops: engine.word_hops(),
+            payload_ok: wrong == 0 && complete,
+            wrong,
+            // `max_by_key` returns the last of equals, which is the first in reverse.
+            busiest_link: words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0),
+            trace,
+        }
+    }
+}
+
+/// The stream of an event, which ends now.
+pub(super) fn span(event: &MessageEvent, now: u64) -> StreamSpan {
+    let Message { source, target, words, label } = event.message;
+    StreamSpan {
+        set: 0,
+        phase: PhaseId(0),
+        cell: if event.direction == Direction::Send { source } else { target },
+        direction: event.direction,
+        connection: label,
+        words,
+        slot: 0,
+        open: event.start,
+        close: now,
+    }
+}
+
 /// The data of a checked run. It needs no memory, because a word is a function of its index.
-struct MessagePayload<'a> {
+pub(super) struct MessagePayload<'a> {
     set: &'a ConnectionSet,
     seed: u64,
     wrong: u64,
+}
+
+impl<'a> MessagePayload<'a> {
+    pub(super) fn new(set: &'a ConnectionSet, seed: u64) -> Self {
+        Self { set, seed, wrong: 0 }
+    }
 }
 
 impl Payload for MessagePayload<'_> {
@@ -214,7 +265,7 @@ impl<'a> MessageRun<'a> {
         let mut run = Self {
             engine,
             set,
-            data: MessagePayload { set, seed: options.seed, wrong: 0 },
+            data: MessagePayload::new(set, options.seed),
             positions: Vec::new(),
             before: Vec::new(),
             ready: Vec::new(),
@@ -306,26 +357,14 @@ impl<'a> MessageRun<'a> {
     }
 
     fn event(&mut self, event: &MessageEvent) -> Result<(), FaultKind> {
-        let Message { source, target, words, label } = event.message;
-        let cell = if event.direction == Direction::Send { source } else { target };
         if let Some(trace) = &mut self.trace {
-            trace.streams.push(StreamSpan {
-                set: 0,
-                phase: PhaseId(0),
-                cell,
-                direction: event.direction,
-                connection: label,
-                words,
-                slot: 0,
-                open: event.start,
-                close: self.engine.now(),
-            });
+            trace.streams.push(span(event, self.engine.now()));
         }
         match event.direction {
-            Direction::Send => self.send_next(cell.index()),
+            Direction::Send => self.send_next(event.message.source.index()),
             Direction::Receive => {
                 self.received += 1;
-                self.release(label)
+                self.release(event.message.label)
             }
         }
     }
@@ -348,22 +387,8 @@ impl<'a> MessageRun<'a> {
     }
 
     fn report(self) -> MessagesReport {
-        let links = (0..self.engine.machine().link_count()).map(LinkId::from_index);
-        let words = links.map(|link| (link, self.engine.link_words(link)));
-        let wrong = self.data.wrong.max(self.engine.wrong_words());
-        let complete =
-            self.received == self.set.len() && self.engine.delivered() == self.set.words();
-        MessagesReport {
-            set: self.set.name().to_owned(),
-            clocks: self.engine.now(),
-            messages: self.received,
-            words: self.engine.delivered(),
-            word_hops: self.engine.word_hops(),
-            payload_ok: wrong == 0 && complete,
-            wrong,
-            // `max_by_key` returns the last of equals, which is the first in reverse.
-            busiest_link: words.rev().max_by_key(|link| link.1).filter(|link| link.1 > 0),
-            trace: self.trace,
-        }
+        let expected = (self.set.len(), self.set.words());
+        let (wrong, received) = (self.data.wrong, self.received);
+        MessagesReport::new(&self.engine, self.set.name(), expected, received, wrong, self.trace)
     }
 }

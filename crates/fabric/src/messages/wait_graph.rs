@@ -7,10 +7,10 @@
 //! it.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{ConnectionId, LinkId};
+use conset_ir::{ConnectionId, LinkId, Protocol};
 
 use super::agents::ReceiverState;
-use super::engine::MessageEngine;
+use super::engine::{Message, MessageEngine};
 use crate::fault::{FaultKind, WaitCause, WaitEdge};
 use crate::network::NONE;
 
@@ -49,6 +49,21 @@ impl MessageEngine {
         FaultKind::Deadlock { waits, closed, unfinished: self.unfinished() }
     }
 
+    /// What a message waits for that its source has not started to send under rendezvous: the
+    /// message before it, or that its target is free. The target waits to start its own message.
+    fn wait_for_rendezvous(&self, number: u32) -> Option<(WaitEdge, Option<u32>)> {
+        let Message { source, target, label: message, .. } = self.worms[index(number)].message;
+        let first = *self.agents[source.index()].pending.front()?;
+        if first != number {
+            let before = self.label(first);
+            let cause = WaitCause::Launch { message, before };
+            return Some((WaitEdge { cell: source, cause }, Some(first)));
+        }
+        let cause = WaitCause::Rendezvous { message };
+        let next = self.agents[target.index()].pending.front().copied();
+        Some((WaitEdge { cell: target, cause }, next))
+    }
+
     fn label(&self, number: u32) -> ConnectionId {
         self.worms[index(number)].message.label
     }
@@ -58,6 +73,9 @@ impl MessageEngine {
         let worm = &self.worms[index(number)];
         let message = worm.message.label;
         let source = &self.agents[worm.message.source.index()];
+        if self.protocol == Protocol::Rendezvous && source.pending.contains(&number) {
+            return self.wait_for_rendezvous(number);
+        }
         if worm.head == NONE && source.sent != number {
             let cell = worm.message.source;
             let before = self.label(source.sent);

@@ -34,13 +34,13 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
     let group_of: Vec<u32> = machine.cells().map(|cell| cell.0).collect();
     found.extend(best_group(machine, set, &group_of, |cell| CellId(cell).to_string()));
     match machine.topology() {
-        Topology::FatTree { leaves } => {
+        Topology::FatTree { leaves, .. } => {
             for level in 1.. {
                 let size = 1usize << (2 * level);
                 if size >= index(*leaves) {
                     break;
                 }
-                let groups = fat_tree_groups(machine, index(*leaves), level);
+                let groups = fat_tree_groups(machine, level);
                 found.extend(best_group(machine, set, &groups, |group| {
                     let last = ((index(group) + 1) * size).min(index(*leaves)) - 1;
                     format!("the leaves c{} to c{last}", index(group) * size)
@@ -140,13 +140,12 @@ fn best_group(
 }
 
 /// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
-fn fat_tree_groups(machine: &Machine, leaves: usize, level: u32) -> Vec<u32> {
-    let mut groups: Vec<u32> = (0..leaves).map(|leaf| to_u32(leaf >> (2 * level))).collect();
-    for below in 1..=level {
-        // Level h has 2^(h-1) switches for each 4^h leaves.
-        for group in 0..leaves.div_ceil(1 << (2 * below)) {
-            let id = to_u32(group >> (2 * (level - below)));
-            groups.extend(std::iter::repeat_n(id, 1 << (below - 1)));
+fn fat_tree_groups(machine: &Machine, level: usize) -> Vec<u32> {
+    let mut groups = Vec::with_capacity(machine.cell_count());
+    for (height, below) in machine.topology().fat_tree_levels().iter().take(level + 1).enumerate() {
+        for group in 0..below.groups {
+            let id = to_u32(group >> (2 * (level - height)));
+            groups.extend(std::iter::repeat_n(id, below.nodes));
         }
     }
     groups.resize(machine.cell_count(), u32::MAX);
@@ -384,13 +383,15 @@ mod tests {
 
     #[test]
     fn fat_tree_groups_have_their_definitions_links() {
-        let machine = Machine::from_spec("fat-tree:64").unwrap();
-        for (level, out) in [(1, 2), (2, 4)] {
-            let groups = fat_tree_groups(&machine, 64, level);
-            let links = live_links(&machine)
-                .filter(|(a, b)| groups[a.index()] == 0 && groups[b.index()] != 0)
-                .count();
-            assert_eq!(links, out);
+        for (spec, outs) in [("fat-tree:64", [2, 4]), ("fat-tree:256/2.2.2.4", [4, 8])] {
+            let machine = Machine::from_spec(spec).unwrap();
+            for (level, out) in [1, 2].into_iter().zip(outs) {
+                let groups = fat_tree_groups(&machine, level);
+                let links = live_links(&machine)
+                    .filter(|(a, b)| groups[a.index()] == 0 && groups[b.index()] != 0)
+                    .count();
+                assert_eq!(links, out, "{spec}");
+            }
         }
     }
 }

@@ -7,8 +7,8 @@
 //! resource with the channels and links of all its switches, and the booking is exact. In a graph
 //! too large for a table of hops only the endpoints are known.
 
+use conset_ir::Machine;
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{Machine, Topology};
 
 use super::metric::Metric;
 use crate::network::{Grid, Network};
@@ -57,20 +57,13 @@ impl<'a> ExpectedLoad<'a> {
         this
     }
 
-    /// Level `l` has a group for each 4^l leaves, with 2^(l-1) switches and 2^l links upwards.
+    /// A resource for each group of each level, with all its nodes and its links upwards.
     fn add_levels(&mut self, machine: &Machine) {
-        let Topology::FatTree { leaves } = machine.topology() else { return };
         self.cells.clear();
-        let mut groups = index(*leaves);
-        for level in 0.. {
+        for level in machine.topology().fat_tree_levels() {
             self.levels.push(to_u32(self.cells.len()));
-            let switches = if level == 0 { 1 } else { 1 << (level - 1) };
-            self.cells.extend(std::iter::repeat_n(switches, groups));
-            self.links.extend(std::iter::repeat_n(1 << level, 2 * groups));
-            if groups <= 1 {
-                return;
-            }
-            groups = groups.div_ceil(4);
+            self.cells.extend(std::iter::repeat_n(to_u32(level.nodes), level.groups));
+            self.links.extend(std::iter::repeat_n(to_u32(level.links_up()), 2 * level.groups));
         }
     }
 

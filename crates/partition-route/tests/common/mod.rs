@@ -178,7 +178,7 @@ fn random_topology(numbers: &mut Numbers) -> Topology {
         1 => Topology::Mesh { dims: dims(numbers) },
         2 => Topology::Ring { cells: 1 + numbers.below(9) },
         3 => Topology::Hypercube { dimension: numbers.below(5) },
-        4 => Topology::FatTree { leaves: 1 + numbers.below(20) },
+        4 => Topology::fat_tree(1 + numbers.below(20)),
         _ => {
             let (cells, switches) = (1 + numbers.below(8), numbers.below(4));
             let nodes = cells + switches;

@@ -136,7 +136,7 @@ pub(crate) fn machine() -> impl Strategy<Value = Arc<Machine>> {
         dims().prop_map(|dims| Topology::Mesh { dims }),
         (1..9u32).prop_map(|cells| Topology::Ring { cells }),
         (0..5u32).prop_map(|dimension| Topology::Hypercube { dimension }),
-        (1..17u32).prop_map(|leaves| Topology::FatTree { leaves }),
+        (1..17u32).prop_map(Topology::fat_tree),
     ];
     let few = |most: u32| prop_oneof![Just(0), 1..most];
     let clocks = (1..4u32, 1..12u32, few(50), few(600));

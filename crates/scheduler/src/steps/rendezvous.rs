@@ -4,7 +4,8 @@
 //! A message starts when it is next in the lists of both its cells and what it waits for was
 //! received; then `c_send + c_receive` clocks of software run at both. It takes all links of its
 //! route at the first clock at which all are free, and holds them until its tail has arrived:
-//! `hops x link + words x access` later. Until then both cells are busy.
+//! `hops x link + words x access` later. Until then both cells are busy, and the target until it has
+//! copied the words that it passes on.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,8 +25,10 @@ pub(super) fn predict(steps: &Steps, route: &mut MessageRoute<'_>) -> u64 {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A message gives back its links and its cells.
+    /// A message gives back its links and its source.
     End,
+    /// The target has copied what it passes on.
+    Copied,
     /// The software of a message has run.
     Launch,
 }
@@ -75,19 +78,28 @@ impl<'a> RendezvousRun<'a> {
                     for row in retried.drain(..) {
                         self.launch(row, route);
                     }
-                    let message = self.steps.messages().get(index(row));
+                    let copied = now + self.steps.copy_clocks(index(row));
+                    self.events.push(Reverse((copied, Event::Copied, row)));
+                    let source = self.steps.messages().get(index(row)).source;
+                    self.end_operation(source.0);
+                }
+                Event::Copied => {
                     self.waits.received(row, &mut ready);
-                    let mut next: Vec<u32> = ready.drain(..).collect();
-                    for cell in [message.source, message.target] {
-                        self.done[cell.index()] += 1;
-                        next.extend(self.next_of(cell.0));
-                    }
-                    next.sort_unstable();
-                    next.dedup();
-                    next.into_iter().for_each(|row| self.start(row));
+                    let target = self.steps.messages().get(index(row)).target;
+                    let started = self.end_operation(target.0);
+                    let others = ready.drain(..).filter(|&row| Some(row) != started);
+                    others.collect::<Vec<_>>().into_iter().for_each(|row| self.start(row));
                 }
             }
         }
+    }
+
+    /// Ends the operation of a cell, and starts its next message, which is returned.
+    fn end_operation(&mut self, cell: u32) -> Option<u32> {
+        self.done[index(cell)] += 1;
+        let next = self.next_of(cell);
+        next.into_iter().for_each(|row| self.start(row));
+        next
     }
 
     /// The next message of a cell's list.

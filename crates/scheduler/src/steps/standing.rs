@@ -35,6 +35,8 @@ pub(super) fn predict(steps: &Steps, route: &mut MessageRoute<'_>) -> u64 {
 enum Event {
     /// The last word of a message was received.
     End,
+    /// The target has copied what it passes on.
+    Copied,
     /// The tail of a message left its source.
     Left,
     /// A processor is free.
@@ -107,8 +109,12 @@ impl<'a> StandingRun<'a> {
                     retried.drain(..).for_each(|row| self.launch(row, route));
                     let target = self.ends(of)[1];
                     self.cells[target.index()].receiving = false;
-                    self.waits.received(of, &mut ready);
                     self.advance(target.0);
+                    let copied = now + self.steps.copy_clocks(index(of));
+                    self.at(copied, Event::Copied, of);
+                }
+                Event::Copied => {
+                    self.waits.received(of, &mut ready);
                     for row in ready.drain(..).collect::<Vec<_>>() {
                         let source = self.ends(row)[0];
                         self.advance(source.0);

@@ -1,0 +1,162 @@
+//! Step plans: the CM-5's measurements (seed 004, section 3), closed forms, words that are passed on,
+//! random plans under both protocols.
+
+mod build;
+
+use std::sync::Arc;
+
+use conset_fabric::messages::{MessageOptions, MessagesReport, run_checked, run_steps};
+use conset_ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol,
+    StepMessages, Steps,
+};
+use proptest::prelude::*;
+
+/// One message in a step: source, target, words.
+type Row = (u32, u32, u32);
+
+/// A plan with a connection for each message.
+fn plan(machine: &Arc<Machine>, steps: &[Vec<Row>]) -> Steps {
+    let rows: Vec<Row> = steps.iter().flatten().copied().collect();
+    let set = build::set(&rows);
+    let mut messages = StepMessages::new();
+    let mut ids = (0..).map(ConnectionId);
+    for step in steps {
+        for &(source, target, _) in step {
+            let piece = Piece::whole(&set, ids.next().unwrap());
+            messages.push(CellId(source), CellId(target), &[piece]).unwrap();
+        }
+        messages.end_step().unwrap();
+    }
+    Steps::new(machine.clone(), Arc::new(set), messages).unwrap()
+}
+
+fn run(steps: &Steps) -> MessagesReport {
+    let report = run_steps(steps, &MessageOptions::default()).unwrap();
+    assert!(report.payload_ok, "{report:?}");
+    report
+}
+
+fn run_on(spec: &str, step: &[Row]) -> u64 {
+    run(&plan(&build::machine(spec, |_| ()), &[step.to_vec()])).clocks
+}
+
+fn near(clocks: u64, expected: f64, tolerance: f64) -> bool {
+    (clocks as f64 / expected - 1.0).abs() <= tolerance
+}
+
+#[test]
+fn one_message_takes_the_time_that_the_cm5_paper_measured() {
+    for bytes in [16u32, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 10240] {
+        let clocks = run_on("cm5:32", &[(0, 1, bytes / 4)]);
+        let microseconds = 73.0 + 0.112 * f64::from(bytes);
+        assert!(near(clocks, 100.0 * microseconds, 0.01), "{bytes} bytes: {clocks}");
+    }
+}
+
+#[test]
+fn distance_and_messages_in_small_clusters_do_not_matter_on_the_cm5() {
+    for bytes in [16u32, 512, 4096, 8192] {
+        let words = bytes / 4;
+        let near_by = run_on("cm5:256", &[(0, 1, words)]) as f64;
+        for target in [4, 16, 64] {
+            let clocks = run_on("cm5:256", &[(0, target, words)]);
+            assert!(near(clocks, near_by, 0.03), "{bytes} bytes to {target}: {clocks}");
+        }
+    }
+    let alone = run_on("cm5:32", &[(0, 1, 2560)]) as f64;
+    for pairs in [[(0, 1), (2, 3)], [(0, 4), (1, 5)], [(0, 16), (1, 17)]] {
+        let clocks = run_on("cm5:32", &pairs.map(|(from, to)| (from, to, 2560)));
+        assert!(near(clocks, alone, 0.03), "{pairs:?}: {clocks}");
+    }
+    let four: Vec<Row> = (0..4).map(|cell| (cell, cell + 4, 2560)).collect();
+    assert!(near(run_on("cm5:32", &four), alone, 0.03));
+}
+
+#[test]
+fn sixteen_messages_between_clusters_share_eight_links_of_the_cm5() {
+    for spec in ["cm5:32", "cm5:256"] {
+        let alone = run_on(spec, &[(0, 16, 2560)]) as f64;
+        let all: Vec<Row> = (0..16).map(|cell| (cell, cell + 16, 2560)).collect();
+        let ratio = run_on(spec, &all) as f64 / alone;
+        assert!((1.8..=2.2).contains(&ratio), "{spec}: {ratio}");
+    }
+}
+
+#[test]
+fn a_rendezvous_has_the_closed_form_and_an_exchange_is_two_messages_in_turn() {
+    for spec in ["mesh:3x3", "torus:2x3", "hypercube:3", "fat-tree:5/2.3", "ring:1", "delta:3x3"] {
+        for duplex in [Duplex::Half, Duplex::Full] {
+            let machine = build::machine(spec, |p| {
+                (p.protocol, p.duplex) = (Protocol::Rendezvous, duplex);
+                (p.c_send, p.c_receive) = (50, 70);
+                (p.link_clocks_per_word, p.access_clocks_per_word) = (2, 7);
+                p.message_extra_words = 3;
+            });
+            for from in machine.endpoints() {
+                let hops = machine.hops_from(from);
+                for to in machine.endpoints() {
+                    let d = u64::from(hops[to.index()]);
+                    let one = 50 + 70 + 7 + 2 * d + (20 + 3) * 7;
+                    let set = build::set(&[(from.0, to.0, 20)]);
+                    let message = run_checked(&machine, &set, &MessageOptions::default()).unwrap();
+                    assert_eq!(message.clocks, one, "{spec} {from} {to}");
+                    if from != to {
+                        let both = vec![(from.0, to.0, 20), (to.0, from.0, 20)];
+                        let clocks = run(&plan(&machine, &[both])).clocks;
+                        assert_eq!(clocks, 2 * one, "{spec} {duplex:?} {from} {to}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_delay_what_the_cell_passes_on() {
+    for spec in ["t3d:2x2x2", "delta:2x2"] {
+        let clocks = |copy| {
+            let machine = build::machine(spec, |p| p.copy_clocks_per_word = copy);
+            let connection = Connection::new(CellId(0), CellId(3), 100);
+            let set = Arc::new(ConnectionSet::new("s", vec![connection]).unwrap());
+            let mut messages = StepMessages::new();
+            for (source, target) in [(0, 1), (1, 3)] {
+                let piece = Piece::whole(&set, ConnectionId(0));
+                messages.push(CellId(source), CellId(target), &[piece]).unwrap();
+                messages.end_step().unwrap();
+            }
+            run(&Steps::new(machine, set, messages).unwrap()).clocks
+        };
+        assert_eq!(clocks(7), clocks(0) + 700, "{spec}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn random_plans_are_delivered_and_skipping_changes_nothing(
+        spec in prop::sample::select(
+            vec!["cm5:9", "t3d:2x2x3", "delta:3x3", "ring:5", "iwarp-fem:3x3", "cm5:24"],
+        ),
+        rows in prop::collection::vec((0..100u32, 0..100u32, 1..400u32, any::<bool>()), 1..40),
+    ) {
+        let machine = build::machine(spec, |_| ());
+        let cells = machine.agent_count() as u32;
+        let mut steps = vec![Vec::new()];
+        for (source, target, words, last) in rows {
+            let (source, target) = (source % cells, target % cells);
+            if source != target {
+                steps.last_mut().unwrap().push((source, target, words));
+            }
+            if last {
+                steps.push(Vec::new());
+            }
+        }
+        let plan = plan(&machine, &steps);
+        let report = run(&plan);
+        prop_assert_eq!(report.messages, plan.messages().len());
+        let ticked = run_steps(&plan, &MessageOptions::default().skip(false));
+        prop_assert_eq!(Ok(report), ticked);
+    }
+}
