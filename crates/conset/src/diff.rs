@@ -1,7 +1,7 @@
 //! Comparing two compiled programs.
 //!
-//! The comparison covers machines, sets (matched by name), connections, and their phases, routes,
-//! channels and starts. Nothing is executed.
+//! The comparison covers machines, parts and node numbers, sets (matched by name), connections, and
+//! their phases, routes, channels and starts. Nothing is executed.
 //!
 //! # What counts as unchanged
 //!
@@ -12,8 +12,9 @@
 //!   words of the same connection from the same feed to the same sink. *Stability* is the share of
 //!   unchanged entries among all channels with an entry before or after; 1 if there are none.
 //! * Bounds and predictions are recomputed for both programs; the checker verifies those in files.
-//! * The origin of a schedule (generator, algorithm, seed) is reported, but is not a difference. The
-//!   parts and node numbers of its input are not compared.
+//! * A part is unchanged if it is on the same cell. Images have no parts, so a schedule and its image
+//!   are not different.
+//! * The origin of a schedule (generator, algorithm, seed) is reported, but is not a difference.
 //!
 //! Counts cover everything; lists of details are truncated to the given length.
 //!
@@ -28,6 +29,8 @@ use serde::Serialize;
 
 use crate::compiled::Compiled;
 use crate::pairing::ConnectionPairs;
+use crate::part_diff;
+pub use crate::part_diff::{NumberChange, PartChange, PartDiff};
 use crate::table_diff;
 pub use crate::table_diff::{CellTable, EntryChange, TableDiff, TruncatedList};
 
@@ -41,6 +44,8 @@ pub struct Diff {
     pub machine: Vec<ValueChange>,
     /// Differences between the origins of the schedules.
     pub origin: Vec<ValueChange>,
+    /// Differences between parts and node numbers; `None` if neither schedule was made for parts.
+    pub parts: Option<PartDiff>,
     /// Sets only in the first.
     pub removed: Vec<String>,
     /// Sets only in the second.
@@ -236,14 +241,17 @@ pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
             SetCompare { a: side(a, row_a), b: side(b, row_b), same_links, limit }.run()
         })
         .collect();
+    let parts = part_diff::compare(first, second, limit);
     Diff {
         identical: machine.is_empty()
+            && parts.as_ref().is_none_or(|parts| parts.identical)
             && removed.is_empty()
             && added.is_empty()
             && !reordered
             && sets.iter().all(|set| set.identical),
         machine,
         origin: origin_changes(first.origin(), second.origin()),
+        parts,
         removed,
         added,
         reordered,

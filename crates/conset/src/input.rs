@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::bounds::endpoint_error;
 pub use crate::partition_search::PartitionReport;
 use crate::partition_search::{Found, PartitionSearch};
+use crate::report::PartsSummary;
 use crate::{CompileError, Objective, Observer, Progress};
 
 /// The kind of an input, by its name, its first bytes or a given format.
@@ -526,6 +527,17 @@ pub(crate) fn from_source(
         part_map: Some(part_map),
         reading: options.keep_reading.then(|| Box::new(reading)),
     })
+}
+
+/// The parts that a file divides its contents into, and what they exchange; `None` if it states none.
+///
+/// # Errors
+/// A matrix that is not square; an exchange of more connections or words than the limits.
+pub fn stated_parts(name: &str, reading: &Reading) -> Result<Option<PartsSummary>, InputError> {
+    let source = &reading.source;
+    let Some(partition) = partition::stated(source) else { return Ok(None) };
+    let halo = halo_of(name, reading, &partition, &LoadOptions::default())?;
+    Ok(Some(PartsSummary::new(&halo.summary, PartitionReport::given(source, &partition))))
 }
 
 /// The halo of a partition, as the options say.

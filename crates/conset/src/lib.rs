@@ -51,6 +51,7 @@ pub mod input;
 mod options;
 mod pairing;
 mod paper_algorithm;
+mod part_diff;
 mod partition_search;
 pub mod program_diff;
 mod progress;

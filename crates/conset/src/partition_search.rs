@@ -81,10 +81,27 @@ pub struct PartitionReport {
     pub moved: usize,
     /// By how many percent the heaviest part exceeds the average.
     pub imbalance_percent: f64,
-    /// Weight of the edges between parts in the graph that METIS divides; not computed for a given
-    /// partition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut: Option<u64>,
+    /// Weight of the edges between parts in the graph that METIS divides.
+    pub cut: u64,
+}
+
+impl PartitionReport {
+    /// The report on a partition that was given; `None` for a list of connections, which has parts
+    /// but nothing that was divided.
+    pub(crate) fn given(source: &Source, partition: &Partition) -> Option<Self> {
+        let imbalance = match source {
+            Source::Connections(_) => return None,
+            _ => conset_mesh::partition::imbalance(source, partition),
+        };
+        Some(Self {
+            looked_at: 0,
+            method: "given",
+            seed: None,
+            moved: 0,
+            imbalance_percent: percent(imbalance),
+            cut: conset_mesh::partition::cut(source, partition),
+        })
+    }
 }
 
 /// A placed partition.
@@ -134,21 +151,7 @@ impl PartitionSearch<'_> {
     ) -> Result<Found, CompileError> {
         let halo = (self.exchange)(partition)?;
         observer(Progress::Stage("placing parts"));
-        let report = match self.source {
-            Source::Connections(_) => None,
-            _ => Some(PartitionReport {
-                looked_at: 0,
-                method: "given",
-                seed: None,
-                moved: 0,
-                imbalance_percent: percent(conset_mesh::partition::imbalance(
-                    self.source,
-                    partition,
-                )),
-                cut: None,
-            }),
-        };
-        self.placed(halo, report)
+        self.placed(halo, PartitionReport::given(self.source, partition))
     }
 
     /// The best of the partitions that are looked at.
@@ -434,7 +437,7 @@ fn report(
         seed: Some(options.seed),
         moved,
         imbalance_percent: percent(partitioner.imbalance(partition)),
-        cut: Some(partitioner.cut(partition)),
+        cut: partitioner.cut(partition),
     }
 }
 

@@ -5,7 +5,8 @@
 //! error.
 
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{Binding, Machine, Parameters, SetSchedule};
+use conset_ir::{Binding, CellId, Machine, Parameters, Schedule, SetSchedule};
+use conset_mesh::halo::HaloSummary;
 use serde::Serialize;
 
 use crate::bound_ratio;
@@ -13,6 +14,25 @@ use crate::compiled::{Compiled, CompiledSet};
 use crate::incremental::ReuseOutcome;
 use crate::input::{PartitionReport, PlacedHalo};
 use crate::search::SearchStats;
+
+/// What lower bounds are bounds of, and thus what "optimal" means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum BoundOf {
+    /// Of the set: no schedule of these connections is below the bound.
+    Set,
+    /// Of the partition that the connections follow from: no schedule of these connections is below
+    /// the bound, but another partition of the same mesh, graph or matrix has other bounds.
+    Partition,
+}
+
+impl BoundOf {
+    /// Of the partition if the connections come from parts.
+    pub fn of_parts(has_parts: bool) -> Self {
+        if has_parts { BoundOf::Partition } else { BoundOf::Set }
+    }
+}
 
 /// The summary of a compiled set.
 #[derive(Clone, Debug, Serialize)]
@@ -101,6 +121,8 @@ impl SetSummary {
 pub struct Summary {
     /// The machine.
     pub machine: MachineSummary,
+    /// What the bounds of the sets are bounds of.
+    pub bound_of: BoundOf,
     /// The sets.
     pub sets: Vec<SetSummary>,
     /// Candidate plans that were dropped because they were invalid. Each is a bug in conset.
@@ -116,6 +138,7 @@ impl Summary {
         let schedule = compiled.schedule();
         Self {
             machine: MachineSummary::new(schedule.machine()),
+            bound_of: BoundOf::of_parts(schedule.part_map().is_some()),
             sets: schedule
                 .sets()
                 .iter()
@@ -123,7 +146,8 @@ impl Summary {
                 .map(|(schedule, compiled)| SetSummary::new(schedule, compiled))
                 .collect(),
             candidates_refused: compiled.candidates_refused(),
-            parts: halo.map(PartsSummary::new),
+            parts: halo
+                .map(|placed| PartsSummary::new(&placed.halo.summary, placed.partition.clone())),
         }
     }
 
@@ -176,30 +200,69 @@ impl MachineSummary {
 pub struct PartsSummary {
     /// The number of parts.
     pub parts: usize,
-    /// Elements, vertices or rows of the smallest and of the largest part.
-    pub items_per_part: [u64; 2],
+    /// Elements, vertices or rows of the smallest and of the largest part, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_per_part: Option<[u64; 2]>,
     /// Words sent by a part: the least and the most.
     pub words_per_part: [u64; 2],
-    /// Greatest number of parts that one part sends to.
+    /// Greatest number of parts that one part sends to or receives from.
     pub max_degree: usize,
     /// Words that all parts send together.
     pub words: u64,
-    /// How the partition was found, if the input is not a list of connections.
+    /// Imbalance and cut of the partition, and how it was found, if these are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<PartitionReport>,
 }
 
 impl PartsSummary {
-    fn new(placed: &PlacedHalo) -> Self {
-        let summary = &placed.halo.summary;
+    /// The summary of a partition and its exchange. Without `partition` the input is a list of
+    /// connections, whose parts have no items.
+    pub fn new(summary: &HaloSummary, partition: Option<PartitionReport>) -> Self {
         Self {
             parts: summary.parts,
-            items_per_part: [summary.items.min, summary.items.max],
+            items_per_part: partition.as_ref().map(|_| [summary.items.min, summary.items.max]),
             words_per_part: [summary.words_sent.min, summary.words_sent.max],
             max_degree: summary.degree,
             words: summary.words,
-            partition: placed.partition.clone(),
+            partition,
         }
+    }
+
+    /// What a schedule says about the parts that it was made for, all sets together; `None` if it
+    /// was not made for parts. It does not have their items.
+    pub fn of_schedule(schedule: &Schedule) -> Option<Self> {
+        let map = schedule.part_map()?;
+        let part_of = map.parts_of(schedule.machine().cell_count());
+        let part = |cell: CellId| part_of.get(cell.index()).copied().flatten();
+        let mut pairs = Vec::new();
+        let mut sent = vec![0; map.cells().len()];
+        for set in schedule.sets() {
+            for connection in set.timetable.routing().set().connections() {
+                let (source, target) = (part(connection.source), part(connection.target));
+                if let Some(source) = source {
+                    sent[index(source)] += u64::from(connection.words);
+                }
+                pairs.extend(source.zip(target));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut degrees = vec![[0usize; 2]; sent.len()];
+        for &(source, target) in &pairs {
+            degrees[index(source)][0] += 1;
+            degrees[index(target)][1] += 1;
+        }
+        Some(Self {
+            parts: sent.len(),
+            items_per_part: None,
+            words_per_part: [
+                sent.iter().min().copied().unwrap_or(0),
+                sent.iter().max().copied().unwrap_or(0),
+            ],
+            max_degree: degrees.into_iter().flatten().max().unwrap_or(0),
+            words: sent.iter().sum(),
+            partition: None,
+        })
     }
 }
 

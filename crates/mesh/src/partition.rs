@@ -335,21 +335,9 @@ impl Partitioner {
         Ok(Partition { part_count: parts, part_of })
     }
 
-    /// The weight of the edges between items of different parts; without edge weights their number.
+    /// As [`cut`].
     pub fn cut(&self, partition: &Partition) -> u64 {
-        let graph = &self.graph;
-        let part_of = partition.part_of();
-        let mut cut = 0;
-        for item in 0..graph.len() {
-            for entry in index(graph.first[item])..index(graph.first[item + 1]) {
-                if part_of[index(graph.neighbours[entry])] != part_of[item] {
-                    cut +=
-                        graph.edge_weights.as_ref().map_or(1, |weights| u64::from(weights[entry]));
-                }
-            }
-        }
-        // Every edge is in the rows of both ends.
-        cut / 2
+        cut_of(&self.graph, partition)
     }
 
     /// By how much the weight of the heaviest part exceeds the average, as a fraction; with several
@@ -357,6 +345,26 @@ impl Partitioner {
     pub fn imbalance(&self, partition: &Partition) -> f64 {
         Weights::new(&self.graph).imbalance(partition)
     }
+}
+
+/// The weight of the edges between items of different parts in the graph that METIS divides; without
+/// edge weights their number. A list of connections has no items. A matrix must be square.
+pub fn cut(source: &Source, partition: &Partition) -> u64 {
+    cut_of(&item_graph(source), partition)
+}
+
+fn cut_of(graph: &ItemGraph, partition: &Partition) -> u64 {
+    let part_of = partition.part_of();
+    let mut cut = 0;
+    for item in 0..graph.len() {
+        for entry in index(graph.first[item])..index(graph.first[item + 1]) {
+            if part_of[index(graph.neighbours[entry])] != part_of[item] {
+                cut += graph.edge_weights.as_ref().map_or(1, |weights| u64::from(weights[entry]));
+            }
+        }
+    }
+    // Every edge is in the rows of both ends.
+    cut / 2
 }
 
 /// By how much the weight of the heaviest part of a partition of `source` exceeds the average, as a

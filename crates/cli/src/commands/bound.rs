@@ -1,6 +1,7 @@
 //! `conset bound`: computing lower bounds without compiling.
 
 use conset::input::Input;
+use conset::report::BoundOf;
 use conset_ir::convert::to_u64;
 use conset_ir::{Binding, Program};
 use serde::Serialize;
@@ -33,17 +34,21 @@ struct OneBound {
 
 #[derive(Serialize)]
 struct BoundReport {
+    /// What the bounds are bounds of.
+    bound_of: BoundOf,
     sets: Vec<BoundsOfSet>,
 }
 
 pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
     let job = load::input(&args.input, &mut bar)?;
-    let (machine, program): (_, Program) = match &job.input {
-        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
+    let (machine, program, has_parts): (_, Program, bool) = match &job.input {
+        Input::Program(loaded) => {
+            (job.machine.clone(), loaded.program.clone(), loaded.part_map.is_some())
+        }
         Input::Schedule(schedule) => {
             load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
-            (schedule.machine().clone(), schedule.program())
+            (schedule.machine().clone(), schedule.program(), schedule.part_map().is_some())
         }
         Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
         Input::Machine(_) => {
@@ -53,6 +58,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
     let reports = conset::lower_bounds(&machine, &program)?;
     drop(bar);
     let report = BoundReport {
+        bound_of: BoundOf::of_parts(has_parts),
         sets: program
             .sets()
             .iter()

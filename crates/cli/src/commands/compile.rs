@@ -7,7 +7,7 @@ use std::time::Instant;
 use conset::fuse::Fusion;
 use conset::incremental::{ReuseOutcome, ReuseReport};
 use conset::input::{Input, PartitionReport, PlacementReport};
-use conset::report::{SetSummary, Summary};
+use conset::report::{BoundOf, PartsSummary, SetSummary, Summary};
 use conset::{Compiled, SearchStats, StopReason};
 use conset_ir::convert::{to_f64, to_u64};
 use conset_ir::document::Document;
@@ -208,26 +208,14 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
         text::count(machine.channels_per_cell.into(), "channel"),
     )?;
     if let Some(parts) = &summary.parts {
-        writeln!(
-            out,
-            "parts    {}: {} to {} items, {} to {} words sent, at most {}",
-            parts.parts,
-            parts.items_per_part[0],
-            parts.items_per_part[1],
-            parts.words_per_part[0],
-            parts.words_per_part[1],
-            text::count(to_u64(parts.max_degree), "neighbour"),
-        )?;
-        if let Some(partition) = &parts.partition {
-            write_partition(out, partition)?;
-        }
+        write_parts(out, parts)?;
     }
     if summary.sets.is_empty() {
         return writeln!(out, "no sets");
     }
-    let of = match summary.parts.as_ref().is_some_and(|parts| parts.partition.is_some()) {
-        true => " for this partition",
-        false => "",
+    let of = match summary.bound_of {
+        BoundOf::Partition => " for this partition",
+        _ => "",
     };
     for set in &summary.sets {
         write_set(out, set, of)?;
@@ -235,12 +223,29 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
     Ok(())
 }
 
+/// The parts, what they exchange, and the balance of the partition.
+pub(crate) fn write_parts(out: &mut dyn Write, parts: &PartsSummary) -> io::Result<()> {
+    write!(out, "parts    {}: ", parts.parts)?;
+    if let Some([least, most]) = parts.items_per_part {
+        write!(out, "{least} to {most} items, ")?;
+    }
+    let [least, most] = parts.words_per_part;
+    let neighbours = text::count(to_u64(parts.max_degree), "neighbour");
+    writeln!(
+        out,
+        "{least} to {most} words sent ({} together), at most {neighbours}",
+        text::number(parts.words)
+    )?;
+    match &parts.partition {
+        Some(partition) => write_partition(out, partition),
+        None => Ok(()),
+    }
+}
+
 /// The balance of a partition, and how it was found.
 fn write_partition(out: &mut dyn Write, partition: &PartitionReport) -> io::Result<()> {
-    write!(out, "balance  imbalance {} %", partition.imbalance_percent)?;
-    if let Some(cut) = partition.cut {
-        write!(out, ", cut {}", text::number(cut))?;
-    }
+    let (imbalance, cut) = (partition.imbalance_percent, text::number(partition.cut));
+    write!(out, "balance  imbalance {imbalance} %, cut {cut}")?;
     let Some(seed) = partition.seed else { return writeln!(out, "; given partition") };
     let looked_at = text::count(to_u64(partition.looked_at), "partition");
     write!(out, "; {looked_at} looked at: {}, seed {seed}", partition.method)?;

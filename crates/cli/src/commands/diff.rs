@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use conset::diff::{
-    self, ConnectionChange, ConnectionSummary, Diff, PlacedPart, SetDiff, TruncatedList,
+    self, ConnectionChange, ConnectionSummary, Diff, PartDiff, PlacedPart, SetDiff, TruncatedList,
     ValueChange,
 };
+use conset_ir::CellId;
 use conset_ir::convert::to_u64;
 
 use crate::args::DiffArgs;
@@ -37,6 +38,9 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
             writeln!(out, "{what:<8} {}", changed(change))?;
         }
     }
+    if let Some(parts) = &diff.parts {
+        write_parts(out, parts)?;
+    }
     for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
         for name in names {
             writeln!(out, "{what:<8} set {name}")?;
@@ -55,10 +59,40 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
             write_summary(out, set)?;
         }
     }
+    if let Some(parts) = &diff.parts {
+        let or_none = |cell: Option<CellId>| cell.map_or("none".to_owned(), |c| c.to_string());
+        list(out, "parts on other cells", &parts.moved, |change| {
+            format!("part {}: {} -> {}", change.part, or_none(change.a), or_none(change.b))
+        })?;
+        list(out, "numbers of nodes in the file", &parts.renumbered, |change| {
+            format!("node {}: {} -> {}", change.node, change.a, change.b)
+        })?;
+    }
     for set in diff.sets.iter().filter(|set| !set.identical) {
         write_details(out, set)?;
     }
     Ok(())
+}
+
+/// Says how parts and node numbers differ, unless they are the same.
+fn write_parts(out: &mut dyn Write, diff: &PartDiff) -> io::Result<()> {
+    let count = match (diff.parts.a, diff.parts.b) {
+        (Some(a), Some(b)) => a.max(b),
+        (Some(_), None) => {
+            return writeln!(out, "parts    only a has parts; they are not compared");
+        }
+        (None, _) => return writeln!(out, "parts    only b has parts; they are not compared"),
+    };
+    if diff.identical {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "parts    {} of {} on another cell, {} with another number in the file",
+        number(to_u64(diff.moved.total)),
+        number(to_u64(count)),
+        text::count(to_u64(diff.renumbered.total), "node"),
+    )
 }
 
 fn changed(change: &ValueChange) -> String {
@@ -122,14 +156,14 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
 }
 
 fn write_details(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
-    let name = &set.set;
-    list(out, name, "removed", &set.removed, ends)?;
-    list(out, name, "added", &set.added, ends)?;
-    list(out, name, "changed", &set.changed, |ConnectionChange { id, changes, .. }| {
+    let title = |what: &str| format!("{}: {what}", set.set);
+    list(out, &title("removed"), &set.removed, ends)?;
+    list(out, &title("added"), &set.added, ends)?;
+    list(out, &title("changed"), &set.changed, |ConnectionChange { id, changes, .. }| {
         let changes: Vec<String> = changes.iter().map(changed).collect();
         format!("{}{}", ids(id.a.0, id.b.0), changes.join(", "))
     })?;
-    list(out, name, "placement", &set.placements, |change| {
+    list(out, &title("placement"), &set.placements, |change| {
         format!(
             "{}{} -> {}\n    - {}\n    + {}",
             ids(change.id.a.0, change.id.b.0),
@@ -139,13 +173,13 @@ fn write_details(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
             placed(&change.parts.b),
         )
     })?;
-    list(out, name, "tables", &set.entries.tables, |table| {
+    list(out, &title("tables"), &set.entries.tables, |table| {
         format!(
             "{} {}: {} unchanged, {} changed, {} removed, {} added",
             table.phase, table.cell, table.unchanged, table.changed, table.removed, table.added
         )
     })?;
-    list(out, name, "entries", &set.entries.entries, |entry| {
+    list(out, &title("entries"), &set.entries.entries, |entry| {
         let or_none = |text: &Option<String>| text.as_deref().unwrap_or("none").to_owned();
         format!(
             "{} {}/{}: was {}; is {}",
@@ -184,7 +218,6 @@ fn placed(parts: &[PlacedPart]) -> String {
 
 fn list<T>(
     out: &mut dyn Write,
-    set: &str,
     title: &str,
     items: &TruncatedList<T>,
     line: impl Fn(&T) -> String,
@@ -192,7 +225,7 @@ fn list<T>(
     if items.total == 0 {
         return Ok(());
     }
-    writeln!(out, "\n{set}: {title}")?;
+    writeln!(out, "\n{title}")?;
     for item in &items.first {
         writeln!(out, "  {}", line(item))?;
     }

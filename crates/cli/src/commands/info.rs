@@ -6,15 +6,17 @@
 use std::io::{self, Write};
 
 use conset::input::{self, Input, InputKind};
+use conset::report::PartsSummary;
 use conset_files::Opened;
-use conset_ir::Document;
-use conset_ir::convert::{index, to_u64};
+use conset_ir::convert::to_u64;
+use conset_ir::{Document, InputError};
 use conset_mesh::model::{Graph, Inventory, Matrix};
 use conset_mesh::read::{ReadOptions, Reading, read_with};
 use conset_mesh::{ConnectionList, Source};
 use serde::Serialize;
 
 use crate::args::InfoArgs;
+use crate::commands::compile::write_parts;
 use crate::error::CliError;
 use crate::files;
 use crate::memory;
@@ -52,7 +54,10 @@ struct MeshInfo {
     element_types: Vec<TypeInfo>,
     groups: Vec<GroupInfo>,
     parts: usize,
-    elements_per_part: Option<[usize; 2]>,
+    elements_per_part: Option<[u64; 2]>,
+    /// The decomposition of the file, and what its parts exchange.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decomposition: Option<PartsSummary>,
     unused: Vec<UnusedInfo>,
     bounding_box: Option<[[f64; 3]; 2]>,
 }
@@ -98,11 +103,16 @@ struct ConnectionsInfo {
     parts: usize,
     connections: usize,
     words: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decomposition: Option<PartsSummary>,
 }
 
 #[derive(Serialize)]
 struct DocumentInfo {
     machine: Option<String>,
+    /// The parts that a schedule was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decomposition: Option<PartsSummary>,
     sets: Vec<SetInfo>,
 }
 
@@ -123,7 +133,7 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
         match conset_files::open(&args.file, args.format.as_deref(), &options, read)? {
             Opened::File(name, bytes) => (name, bytes),
             Opened::Mesh(name, reading) => {
-                let report = of_reading(name, &reading, "mesh");
+                let report = of_reading(name, &reading, "mesh")?;
                 return terminal.print(&report, |out| write_report(out, &report));
             }
         };
@@ -145,17 +155,18 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
         InputKind::Mesh(format) => {
             let reading = read_with(format, &name, &bytes, &options)
                 .map_err(|e| CliError::in_source(e, &bytes))?;
-            of_reading(name, &reading, format.title())
+            of_reading(name, &reading, format.title())?
         }
     };
     terminal.print(&report, |out| write_report(out, &report))
 }
 
 /// The report on what a reader returned; `format` is the name of its format if it stated none.
-fn of_reading(file: String, reading: &Reading, format: &str) -> InfoReport {
-    let (kind, content) = described(reading, format);
+fn of_reading(file: String, reading: &Reading, format: &str) -> Result<InfoReport, InputError> {
+    let parts = input::stated_parts(&file, reading)?;
+    let (kind, content) = described(reading, parts, format);
     let stated = reading.inventory.as_ref().map(|inventory| inventory.format.as_str());
-    InfoReport { file, kind, format: stated.unwrap_or(format).to_owned(), content }
+    Ok(InfoReport { file, kind, format: stated.unwrap_or(format).to_owned(), content })
 }
 
 fn form_name(form: conset_ir::FileFormat) -> &'static str {
@@ -176,35 +187,34 @@ fn document_kind(document: &Document) -> &'static str {
 }
 
 /// The kind and the contents of what a reader returned.
-fn described(reading: &Reading, format: &str) -> (&'static str, Content) {
+fn described(
+    reading: &Reading,
+    parts: Option<PartsSummary>,
+    format: &str,
+) -> (&'static str, Content) {
     let inventory = |mesh| {
         let made = || Inventory::of_mesh(format, mesh);
         reading.inventory.clone().unwrap_or_else(made)
     };
     match &reading.source {
         Source::Mesh(mesh) => {
-            let info = mesh_info(&inventory(mesh), mesh.element_count(), mesh.parts());
+            let info = mesh_info(&inventory(mesh), mesh.element_count(), parts);
             ("mesh", Content::Mesh(info))
         }
         Source::Decomposition(decomposition) => {
             let mesh = decomposition.mesh();
-            let info = mesh_info(&inventory(mesh), mesh.element_count(), mesh.parts());
+            let info = mesh_info(&inventory(mesh), mesh.element_count(), parts);
             ("decomposition", Content::Mesh(info))
         }
         Source::Graph(graph) => ("graph", Content::Graph(graph_info(graph))),
         Source::Matrix(matrix) => ("matrix", Content::Matrix(matrix_info(matrix))),
-        Source::Connections(list) => ("connections", Content::Connections(connections_info(list))),
+        Source::Connections(list) => {
+            ("connections", Content::Connections(connections_info(list, parts)))
+        }
     }
 }
 
-fn mesh_info(inventory: &Inventory, divided: usize, parts: &[u32]) -> MeshInfo {
-    let mut sizes = vec![0usize; inventory.part_count];
-    for &part in parts {
-        if let Some(size) = sizes.get_mut(index(part)) {
-            *size += 1;
-        }
-    }
-    let range = |sizes: &[usize]| Some([*sizes.iter().min()?, *sizes.iter().max()?]);
+fn mesh_info(inventory: &Inventory, divided: usize, parts: Option<PartsSummary>) -> MeshInfo {
     MeshInfo {
         nodes: inventory.node_count,
         unused_nodes: inventory.unused_nodes,
@@ -227,7 +237,8 @@ fn mesh_info(inventory: &Inventory, divided: usize, parts: &[u32]) -> MeshInfo {
             .map(|group| GroupInfo { name: group.name.clone(), elements: group.element_count })
             .collect(),
         parts: inventory.part_count,
-        elements_per_part: range(&sizes),
+        elements_per_part: parts.as_ref().and_then(|parts| parts.items_per_part),
+        decomposition: parts,
         unused: inventory
             .unused
             .iter()
@@ -259,11 +270,12 @@ fn matrix_info(matrix: &Matrix) -> MatrixInfo {
     }
 }
 
-fn connections_info(list: &ConnectionList) -> ConnectionsInfo {
+fn connections_info(list: &ConnectionList, parts: Option<PartsSummary>) -> ConnectionsInfo {
     ConnectionsInfo {
         parts: list.part_count(),
         connections: list.entries().len(),
         words: list.entries().iter().map(|&(_, _, words)| u64::from(words)).sum(),
+        decomposition: parts,
     }
 }
 
@@ -295,7 +307,11 @@ fn document_info(document: &Document) -> DocumentInfo {
         let (name, topology) = (machine.name(), machine.topology());
         format!("{name} ({topology})")
     });
-    DocumentInfo { machine, sets }
+    let decomposition = match document {
+        Document::Schedule(schedule) => PartsSummary::of_schedule(schedule),
+        _ => None,
+    };
+    DocumentInfo { machine, decomposition, sets }
 }
 
 fn number(count: usize) -> String {
@@ -312,9 +328,12 @@ fn write_report(out: &mut dyn Write, report: &InfoReport) -> io::Result<()> {
             writeln!(out, "rows     {rows}, {columns} columns, {} entries", number(matrix.entries))
         }
         Content::Connections(list) => {
-            let (parts, count) = (number(list.parts), number(list.connections));
+            match &list.decomposition {
+                Some(parts) => write_parts(out, parts)?,
+                None => writeln!(out, "parts    {}", number(list.parts))?,
+            }
             let words = text::count(list.words, "word");
-            writeln!(out, "parts    {parts}, {count} connections of {words}")
+            writeln!(out, "set      {} connections, {words}", number(list.connections))
         }
         Content::Document(document) => write_document(out, document),
     }
@@ -350,10 +369,8 @@ fn write_mesh(out: &mut dyn Write, mesh: &MeshInfo) -> io::Result<()> {
             writeln!(out, "and {} (--json lists all)", text::count(to_u64(more), "more group"))?;
         }
     }
-    match mesh.elements_per_part {
-        Some([least, most]) => {
-            writeln!(out, "parts    {} of {least} to {most} elements", number(mesh.parts))?;
-        }
+    match &mesh.decomposition {
+        Some(parts) => write_parts(out, parts)?,
         None => writeln!(out, "parts    none stated")?,
     }
     if let Some([low, high]) = mesh.bounding_box {
@@ -390,6 +407,9 @@ fn write_graph(out: &mut dyn Write, graph: &GraphInfo) -> io::Result<()> {
 fn write_document(out: &mut dyn Write, document: &DocumentInfo) -> io::Result<()> {
     if let Some(machine) = &document.machine {
         writeln!(out, "machine  {machine}")?;
+    }
+    if let Some(parts) = &document.decomposition {
+        write_parts(out, parts)?;
     }
     for set in &document.sets {
         write!(
