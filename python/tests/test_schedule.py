@@ -147,14 +147,20 @@ def test_programs_of_several_sets(tmp_path):
     assert "Set b" in schedule.to_html()
 
 
+def shown(value):
+    """A number as pages show it."""
+    return f"{int(value):,}".replace(",", " ")
+
+
 class Page(HTMLParser):
-    """Checks that elements are closed, and counts them."""
+    """Checks that elements are closed, counts them, and keeps the texts of tables and titles."""
 
     VOID = {"meta", "br"}
 
     def __init__(self, text):
         super().__init__()
         self.open, self.counts, self.references = [], {}, []
+        self.tables, self.titles = [], []
         self.feed(text)
         assert not self.open, self.open
 
@@ -163,6 +169,18 @@ class Page(HTMLParser):
         self.references += [v for k, v in attrs if k in ("src", "href")]
         if tag not in self.VOID:
             self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag == "title":
+            self.titles.append("")
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1].append(data)
+        elif self.open and self.open[-1] == "title":
+            self.titles[-1] += data
 
     def handle_startendtag(self, tag, attrs):
         self.counts[tag] = self.counts.get(tag, 0) + 1
@@ -178,8 +196,42 @@ def test_the_page_is_whole_and_needs_no_other_file(schedule, tmp_path):
     assert not page.references and "script" not in page.counts and "http" not in text
     slots = len(schedule.routes.phase)
     assert page.counts["rect"] == slots and page.counts["svg"] == schedule.phases
-    clocks = f"{schedule.clocks:,}".replace(",", " ")
-    assert f"{clocks} clocks predicted" in text
+    summary, bound, count = schedule.sets[0].summary, schedule.bound, shown
+    assert f"{count(summary['connections'])} connections, {count(summary['words'])} words" in text
+    assert f"{count(schedule.phases)} phases, bound {count(bound.phases)} by" in text
+    assert f"{count(schedule.clocks)} clocks predicted" in text
+    assert f"bound {count(bound.clocks)} by {bound.clocks_by}" in text
+    optimal = "optimal for this partition"
+    assert text.count(optimal) == summary["fewest_phases"] + summary["fewest_clocks"]
+    # The first table has the facts, the second the phases.
+    facts = dict(row for row in page.tables[0])
+    parts, machine = schedule.summary["parts"], schedule.machine
+    assert facts == {
+        "topology": machine["topology"],
+        "cells with an agent": count(machine["agents"]),
+        "links": count(machine["links"]),
+        "channels per cell": count(machine["channels_per_cell"]),
+        "context switch": f"{count(machine['switch_clocks'])} clocks",
+        "parts": "{} of {} to {} items".format(parts["parts"], *parts["items_per_part"]),
+        "words that a part sends": "{} to {}".format(*parts["words_per_part"]),
+        "neighbours of a part": f"at most {parts['max_degree']}",
+        "imbalance": f"{parts['partition']['imbalance_percent']} %",
+        "edges between parts": count(parts["partition"]["cut"]),
+    }
+    hops = np.diff(schedule.routes.offsets) - 1
+    for phase, row in enumerate(page.tables[1][1:]):
+        here = schedule.routes.phase == phase
+        sums = [here.sum(), schedule.routes.words[here].sum(), hops[here].sum()]
+        assert row == [f"p{phase}", *map(count, sums), count(schedule.makespans[phase])]
+    assert len(page.tables[1]) == schedule.phases + 1
+    # Every bar says the connection, its ends, and its clocks.
+    said = {tuple(map(int, re.findall(r"\d+", title))) for title in page.titles[1:]}
+    starts = schedule.routes.start
+    ends = starts + schedule.routes.duration
+    ids = schedule.routes.connection
+    ends_of = [each[ids] for each in (schedule.connections.source, schedule.connections.target)]
+    columns = (ids, *ends_of, schedule.routes.words, starts, ends)
+    assert said == set(zip(*(column.tolist() for column in columns)))
     # The busiest link, counted here.
     load = {}
     routes = schedule.routes

@@ -392,7 +392,8 @@ pub(crate) struct CompilerArgs {
     #[arg(long)]
     pub(crate) unlimited: bool,
     /// Reuse an earlier schedule or image for the same machine as far as it still fits, and report
-    /// how much of the tables changed. The dead cells and links may differ.
+    /// how much of the tables changed. The dead cells and links may differ. The output may be the same
+    /// file, which is replaced when all is done.
     #[arg(long, alias = "from", value_name = "OLD")]
     pub(crate) reuse: Option<PathBuf>,
 }

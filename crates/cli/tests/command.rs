@@ -297,10 +297,7 @@ fn an_output_is_refused_before_the_work_where_it_could_not_be_written() {
         assert!(wrong.stderr.contains(says) && !wrong.stderr.contains(".tmp"), "{}", wrong.stderr);
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("s.cset")).unwrap(), text);
-    // The earlier schedule may be overwritten.
     assert_eq!(conset_in(folder.path(), "compile s.cset -o s.json").code, 0);
-    let again = conset_in(folder.path(), "compile s.cset --reuse s.json -o s.json");
-    assert_eq!(again.code, 0, "{}", again.stderr);
     let into_file = conset_in(folder.path(), "emit s.json --format c -o s.json");
     assert_eq!(into_file.code, 2);
     assert!(into_file.stderr.contains("expected a folder"), "{}", into_file.stderr);
@@ -406,6 +403,44 @@ fn a_failed_compile_leaves_the_old_output_alone() {
     assert!(outcome.stderr.contains("bad.cset:3:"), "{}", outcome.stderr);
     assert_eq!(std::fs::read_to_string(folder.path().join("out.json")).unwrap(), "precious");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn an_earlier_schedule_is_replaced_as_a_whole_or_not_at_all() {
+    let folder = folder();
+    let run = |words: &str| conset_in(folder.path(), words);
+    let file = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let set = |rows: &str| format!("conset set 1\nmachine iwarp:4x4\nset s\n{rows}");
+    let rows: String = (1..16).map(|cell| format!("  c0 -> c{cell} words 3\n")).collect();
+    let text = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    text("a.cset", set("  c0 -> c1 words 3\n"));
+    text("b.cset", set("  c0 -> c1 words 3\n  c1 -> c2 words 4\n"));
+    text("bad.cset", set("  c0 > c1 words 3\n"));
+    text("many.cset", set(&rows));
+    assert_eq!(run("compile a.cset -o s.json").code, 0);
+    let before = file("s.json");
+    let names = || {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let there = names();
+    for (code, words) in [
+        (2, "compile bad.cset --reuse s.json -o s.json"),
+        (1, "compile many.cset --reuse s.json -o s.json --max-phases 1"),
+        (2, "compile b.cset --machine iwarp:4x5 --reuse s.json -o s.json"),
+        (2, "compile b.cset --reuse s.json -o s.json --write-partition s.json"),
+        (2, "compile b.cset --reuse s.json -o s.json --write-partition none/p.txt"),
+    ] {
+        let failed = run(words);
+        assert_eq!(failed.code, code, "{words}: {}{}", failed.stdout, failed.stderr);
+        assert_eq!((file("s.json"), names()), (before.clone(), there.clone()), "{words}");
+    }
+    assert_eq!(run("compile b.cset --reuse s.json -o other.json").code, 0);
+    let replaced = run("compile b.cset --reuse s.json -o s.json");
+    assert!(replaced.stdout.contains("1 connection kept"), "{}", replaced.stderr);
+    assert_eq!(file("s.json"), file("other.json"));
 }
 
 #[test]
@@ -646,6 +681,93 @@ fn diff_says_what_changed_and_identical_where_nothing_did() {
     assert_eq!(object["identical"], false);
     assert_eq!(object["sets"][0]["changed"]["total"], 240);
     assert_eq!(conset_in(folder.path(), "diff a.json nothing.json").code, 2);
+}
+
+#[test]
+fn diff_compares_parts_and_node_numbers() {
+    let folder = folder();
+    let run = |words: &str| conset_in(folder.path(), words);
+    // The same graph; METIS counts its vertices from 1.
+    std::fs::write(folder.path().join("g.graph"), "6 6\n2 6\n1 3\n2 4\n3 5\n4 6\n5 1\n").unwrap();
+    std::fs::write(folder.path().join("two.part"), "0\n0\n0\n1\n1\n1\n").unwrap();
+    std::fs::write(folder.path().join("three.part"), "0\n0\n0\n1\n1\n2\n").unwrap();
+    let compile = "compile g.graph --machine iwarp:2x2 --placement given";
+    for (part, out) in [("two", "a.json"), ("two", "a.csi"), ("three", "c.json")] {
+        let made = run(&format!("{compile} --partition {part}.part -o {out}"));
+        assert_eq!(made.code, 0, "{}", made.stderr);
+    }
+    let text = std::fs::read_to_string(folder.path().join("a.json")).unwrap();
+    let mut schedule: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schedule["parts"], serde_json::json!([0, 1]));
+    schedule["node_numbers"]["from"] = 0.into();
+    std::fs::write(folder.path().join("b.json"), schedule.to_string()).unwrap();
+    let diff = |words: &str| {
+        let (text, object) = (run(&format!("diff {words}")), run(&format!("diff {words} --json")));
+        assert_eq!((text.code, object.code), (0, 0), "{}{}", text.stderr, object.stderr);
+        (text.stdout, serde_json::from_str::<Value>(&object.stdout).unwrap())
+    };
+    let (text, object) = diff("a.json a.json");
+    assert_eq!((text.as_str(), &object["parts"]["identical"]), ("identical\n", &true.into()));
+    // Images have no parts.
+    let (text, object) = diff("a.json a.csi");
+    assert_eq!(text, "identical\nparts    only a has parts; they are not compared\n");
+    assert_eq!(object["parts"]["parts"], serde_json::json!({"a": 2, "b": null}));
+    let (text, object) = diff("a.json b.json");
+    assert!(text.contains("0 of 2 on another cell, 4 nodes with another number"), "{text}");
+    assert!(text.contains("set      halo: identical"), "{text}");
+    assert!(text.contains("numbers of nodes in the file\n  node 0: 1 -> 0\n"), "{text}");
+    assert_eq!(
+        (&object["identical"], &object["sets"][0]["identical"]),
+        (&false.into(), &true.into())
+    );
+    assert_eq!(object["parts"]["renumbered"]["total"], 4);
+    let (text, object) = diff("a.json c.json");
+    assert!(text.contains("parts on other cells\n  part 2: none -> c2\n"), "{text}");
+    let moved = serde_json::json!({"total": 1, "first": [{"part": 2, "a": null, "b": 2}]});
+    assert_eq!(object["parts"]["moved"], moved);
+}
+
+#[test]
+fn figures_of_a_given_partition_are_those_of_the_search() {
+    let folder = folder();
+    let run = |words: &str| conset_in(folder.path(), words);
+    std::fs::copy(root().join("fixtures/meshes/plate.msh"), folder.path().join("p.msh")).unwrap();
+    let found = run("compile p.msh --machine iwarp:3x3 -o s.json --write-partition p.txt --json");
+    let found: Value = serde_json::from_str(&found.stdout).expect(&found.stderr);
+    let partition = &found["parts"]["partition"];
+    assert_ne!(partition["method"], "given");
+    assert_eq!(found["bound_of"], "partition");
+    // The same partition as a file: one line per element, the part in the second column.
+    let lines = std::fs::read_to_string(folder.path().join("p.txt")).unwrap();
+    let rows = lines.lines().filter(|line| !line.starts_with('#'));
+    let parts: String =
+        rows.map(|row| format!("{}\n", row.split_whitespace().nth(1).unwrap())).collect();
+    std::fs::write(folder.path().join("p.part"), parts).unwrap();
+    let given = run("compile p.msh --machine iwarp:3x3 --partition p.part --json");
+    let given: Value = serde_json::from_str(&given.stdout).expect(&given.stderr);
+    assert_eq!(given["parts"]["partition"]["method"], "given");
+    for figure in ["items_per_part", "words_per_part", "max_degree", "words"] {
+        assert_eq!(given["parts"][figure], found["parts"][figure], "{figure}");
+    }
+    for figure in ["imbalance_percent", "cut"] {
+        assert_eq!(given["parts"]["partition"][figure], partition[figure], "{figure}");
+    }
+    // What a schedule can say of its parts.
+    let info: Value = serde_json::from_str(&run("info s.json --json").stdout).unwrap();
+    let parts = &info["decomposition"];
+    for figure in ["parts", "words_per_part", "max_degree", "words"] {
+        assert_eq!(parts[figure], found["parts"][figure], "{figure}");
+    }
+    assert!(parts["items_per_part"].is_null() && parts["partition"].is_null(), "{parts}");
+    for words in ["run s.json --json", "bound s.json --json", "bound p.msh --json"] {
+        let object: Value = serde_json::from_str(&run(words).stdout).unwrap();
+        assert_eq!(object["bound_of"], "partition", "{words}");
+    }
+    let shift = "pattern:ring-shift:1 --machine iwarp:3x3 --json";
+    for words in ["compile", "run", "bound"] {
+        let object: Value = serde_json::from_str(&run(&format!("{words} {shift}")).stdout).unwrap();
+        assert_eq!(object["bound_of"], "set", "{words}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! error.
 
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{Binding, CellId, Machine, Parameters, Schedule, SetSchedule};
+use conset_ir::{Binding, CellId, ConnectionSet, Machine, Parameters, Schedule, SetSchedule};
 use conset_mesh::halo::HaloSummary;
 use serde::Serialize;
 
@@ -28,9 +28,12 @@ pub enum BoundOf {
 }
 
 impl BoundOf {
-    /// Of the partition if the connections come from parts.
-    pub fn of_parts(has_parts: bool) -> Self {
-        if has_parts { BoundOf::Partition } else { BoundOf::Set }
+    /// Of a partition if connections have lists of the nodes whose values they carry.
+    pub fn of_sets<'a>(mut sets: impl Iterator<Item = &'a ConnectionSet>) -> Self {
+        match sets.any(|set| set.nodes().is_some()) {
+            true => BoundOf::Partition,
+            false => BoundOf::Set,
+        }
     }
 }
 
@@ -138,7 +141,9 @@ impl Summary {
         let schedule = compiled.schedule();
         Self {
             machine: MachineSummary::new(schedule.machine()),
-            bound_of: BoundOf::of_parts(schedule.part_map().is_some()),
+            bound_of: BoundOf::of_sets(
+                schedule.sets().iter().map(|set| &**set.timetable.routing().set()),
+            ),
             sets: schedule
                 .sets()
                 .iter()

@@ -167,6 +167,8 @@ fn given_partitions_are_not_changed() {
     }
     let report = placed.partition.unwrap();
     assert_eq!((report.looked_at, report.method, report.moved), (0, "given", 0));
+    // Neighbours are 1 or 5 vertices apart, so none is in the same part: all 24 edges are cut.
+    assert_eq!((report.cut, report.imbalance_percent), (24, 0.0));
     let name = "spark98/tiny.8.pack";
     let Some(bytes) = shared_meshes::bytes(name) else { return };
     let machine = Machine::from_spec("iwarp:4x4").unwrap();

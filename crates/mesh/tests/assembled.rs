@@ -206,7 +206,10 @@ fn abaqus_files_say_where_they_are_wrong() {
         ABAQUS,
         &[
             ("** comment", "comment", 1, "where a keyword"),
-            ("*Part, name=P", "*INCLUDE, INPUT=other.inp", 4, "another file"),
+            ("*Part, name=P", "*INCLUDE, INPUT=other.inp", 4, "in another file, `other.inp`"),
+            ("*Part, name=P", "*include,\n input = \"a b.inp\"", 4, "in another file, `a b.inp`"),
+            ("*Part, name=P", "*IMPORT, STATE=YES", 4, "results of another analysis"),
+            ("*END INSTANCE", "*INSTANCE, LIBRARY=old\n*END INSTANCE", 22, "the results of `old`"),
             ("*Part, name=P", "*NGEN", 4, "*NGEN generates"),
             ("NSET=ALL", "INPUT=nodes.inp", 5, "another file"),
             ("NSET=ALL", "SYSTEM=X", 5, "SYSTEM=X"),

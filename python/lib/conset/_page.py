@@ -7,7 +7,7 @@ shown in part, and the page says which part.
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -46,19 +46,16 @@ def page(schedule: Schedule) -> str:
         ("channels per cell", _number(machine["channels_per_cell"])),
         ("context switch", f"{_number(machine['switch_clocks'])} clocks"),
     ]
-    parts = schedule.summary.get("parts")
-    if parts:
-        low, high = parts["items_per_part"]
-        items = f"{_number(low)} to {_number(high)} items"
-        facts.append(("parts", f"{_number(parts['parts'])}, {items}"))
+    facts.extend(_parts(schedule.summary.get("parts")))
     body = [
         f"<h1>{escape(title)}</h1>",
         "<table>",
         *(f"<tr><td>{escape(a)}</td><td>{escape(str(b))}</td></tr>" for a, b in facts),
         "</table>",
     ]
+    of = " for this partition" if schedule.summary["bound_of"] == "partition" else ""
     for each in schedule.sets:
-        body.extend(_set(each, machine))
+        body.extend(_set(each, machine, of))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
@@ -67,15 +64,33 @@ def page(schedule: Schedule) -> str:
     )
 
 
-def _set(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
+def _parts(parts: Optional[Dict[str, Any]]) -> Iterable[Tuple[str, str]]:
+    """The parts and their exchange, if the schedule was compiled from a mesh, graph or matrix."""
+    if not parts:
+        return
+    items = parts.get("items_per_part")
+    of = f" of {_number(items[0])} to {_number(items[1])} items" if items else ""
+    yield "parts", f"{_number(parts['parts'])}{of}"
+    low, high = parts["words_per_part"]
+    yield "words that a part sends", f"{_number(low)} to {_number(high)}"
+    yield "neighbours of a part", f"at most {_number(parts['max_degree'])}"
+    partition = parts.get("partition")
+    if partition:
+        yield "imbalance", f"{partition['imbalance_percent']} %"
+        yield "edges between parts", _number(partition["cut"])
+
+
+def _set(each: SetSchedule, machine: Dict[str, Any], of: str) -> Iterable[str]:
+    """Everything about a set; ``of`` says what its bounds are bounds of."""
     summary, bound, routes = each.summary, each.bound, each.routes
-    ratio = each.clocks / bound.clocks if bound.clocks else 1.0
+    phases = f"optimal{of}" if summary["fewest_phases"] else _over(summary["phases_bound_ratio"])
+    clocks = f"optimal{of}" if summary["fewest_clocks"] else _over(summary["bound_ratio"])
     yield f"<h2>Set {escape(each.name)}</h2>"
     yield (
         f"<p>{_number(summary['connections'])} connections, {_number(summary['words'])} words. "
         f"{_number(each.phases)} phases, bound {_number(bound.phases)} by "
-        f"{escape(bound.phases_by)}. {_number(each.clocks)} clocks predicted, bound "
-        f"{_number(bound.clocks)} by {escape(bound.clocks_by)}: {ratio:.2f} over bound.</p>"
+        f"{escape(bound.phases_by)}: {phases}. {_number(each.clocks)} clocks predicted, with "
+        f"context switches, bound {_number(bound.clocks)} by {escape(bound.clocks_by)}: {clocks}.</p>"
     )
     count = each.phases
     hops = np.diff(routes.offsets) - 1
@@ -88,10 +103,13 @@ def _set(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     ]
     rows = [[f"p{row[0]}", *map(_number, row[1:])] for row in zip(*of_phase)]
     yield "<h3>Phases</h3>"
+    yield '<p class="note">The clocks of a phase are without its context switch.</p>'
     yield from _table(["phase", "routes", "words", "hops", "clocks"], rows)
     yield "<h3>Link loads</h3>"
     yield from _loads(each, machine)
     yield "<h3>Timetables</h3>"
+    yield '<p class="note">A line for each cell that sends, a bar for the slot of each route; bars to'
+    yield "one cell have one colour. A bar says its connection when the pointer is on it.</p>"
     order = np.argsort(-each.makespans, kind="stable")[:TIMETABLES_MAX]
     if count > len(order):
         yield f'<p class="note">The {len(order)} longest of {_number(count)} phases.</p>'
@@ -117,7 +135,7 @@ def _loads(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     count = np.bincount(at)
     order = np.argsort(-words, kind="stable")[:20]
     per_word = int(machine["link_clocks_per_word"])
-    yield f'<p class="note">The {len(order)} busiest of {_number(len(words))} used links, by phase.'
+    yield f'<p class="note">The {len(order)} busiest of {_number(len(words))} used links of phases.'
     yield "Parallel links between two cells are counted together.</p>"
     rows = [
         [
@@ -180,6 +198,10 @@ def _table(columns: Sequence[str], rows: List[List[str]]) -> Iterable[str]:
     yield "</table>"
     if len(rows) > ROWS_MAX:
         yield f'<p class="note">The first {ROWS_MAX} of {_number(len(rows))} rows.</p>'
+
+
+def _over(ratio: float) -> str:
+    return f"{ratio:.2f} over bound"
 
 
 def _number(value: object) -> str:

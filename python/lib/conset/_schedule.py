@@ -311,7 +311,8 @@ class Schedule:
         """The part of each element, vertex or row, in the order of the input.
 
         Boundary elements are in the part of the element that they belong to. ``None`` if the input
-        was not divided into parts, and for schedules that were loaded: files do not have it.
+        was not divided into parts, and for schedules that were loaded: no file has it. Save this
+        array beside the schedule, or compile the input again with the same arguments.
         """
         return self._parts[0]
 
@@ -538,6 +539,9 @@ def load(
     path: Union[str, "os.PathLike[str]"], *, progress: ProgressArgument = None
 ) -> Schedule:
     """Loads a schedule or an image from a file; the checker verifies it.
+
+    A schedule has :attr:`Schedule.part_cells` and the numbers of nodes that it was saved with, but
+    not :attr:`Schedule.item_parts`, which no file has; an image has neither.
 
     :raises InputError: The file is wrong.
     :raises VerifyError: The checker refused the schedule.

@@ -42,13 +42,11 @@ struct BoundReport {
 pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
     let job = load::input(&args.input, &mut bar)?;
-    let (machine, program, has_parts): (_, Program, bool) = match &job.input {
-        Input::Program(loaded) => {
-            (job.machine.clone(), loaded.program.clone(), loaded.part_map.is_some())
-        }
+    let (machine, program): (_, Program) = match &job.input {
+        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
         Input::Schedule(schedule) => {
             load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
-            (schedule.machine().clone(), schedule.program(), schedule.part_map().is_some())
+            (schedule.machine().clone(), schedule.program())
         }
         Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
         Input::Machine(_) => {
@@ -58,7 +56,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
     let reports = conset::lower_bounds(&machine, &program)?;
     drop(bar);
     let report = BoundReport {
-        bound_of: BoundOf::of_parts(has_parts),
+        bound_of: BoundOf::of_sets(program.sets().iter().map(|set| &**set)),
         sets: program
             .sets()
             .iter()

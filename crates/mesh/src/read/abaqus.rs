@@ -6,7 +6,7 @@
 //! The `ELSET` of an `*ELEMENT` becomes a group. A network element of CalculiX (type `D`) has three
 //! nodes, the first or last of which may be 0, for none.
 //!
-//! Refused, each with its reason: files that include others (`*INCLUDE`, `INPUT=`), nodes and
+//! Refused, each with its reason: files that need others (`*INCLUDE`, `INPUT=`, `*IMPORT`), nodes and
 //! elements that are generated (`*NGEN`, `*ELGEN` and the like), several meshed parts or several
 //! instances of one, elements of an assembly. All other keywords are counted and reported as
 //! unused; those that couple nodes without an element (`*TIE`, `*EQUATION`) for themselves.
@@ -173,6 +173,11 @@ impl<'a> Reader<'a> {
             "ELEMENT" => return self.read_elements(keyword),
             "PART" => self.scope = Scope::Part(named("NAME").to_ascii_uppercase()),
             "ASSEMBLY" => self.scope = Scope::Assembly,
+            "INSTANCE" if keyword.parameter("LIBRARY").is_some() => {
+                let other = show(named("LIBRARY").as_bytes());
+                return Err(error(format!("*INSTANCE: its mesh is in the results of `{other}`"))
+                    .help("write the mesh with all its nodes and elements"));
+            }
             "INSTANCE" => {
                 self.instances.push((named("PART").to_ascii_uppercase(), keyword.offset));
                 self.scope = Scope::Instance(named("NAME").to_ascii_uppercase());
@@ -181,8 +186,17 @@ impl<'a> Reader<'a> {
             "END PART" | "END ASSEMBLY" => self.scope = Scope::Model,
             "HEADING" => {}
             "INCLUDE" => {
-                return Err(error("*INCLUDE: a part of the input is in another file".to_owned())
-                    .help("put the content of that file in this place"));
+                let other = show(named("INPUT").as_bytes());
+                return Err(error(format!(
+                    "*INCLUDE: the rows that follow are in another file, `{other}`"
+                ))
+                .help("put the content of that file in this place"));
+            }
+            "IMPORT" => {
+                return Err(error(
+                    "*IMPORT: elements come from the results of another analysis".to_owned(),
+                )
+                .help("write the mesh with all its nodes and elements"));
             }
             name if GENERATING.contains(&name) => {
                 return Err(error(format!(
@@ -198,8 +212,9 @@ impl<'a> Reader<'a> {
     /// Checks that all nodes and elements are of one part, and that they are here.
     fn check_scope(&mut self, keyword: &Keyword) -> Result<()> {
         let error = |message: &str| self.cursor.error_at(keyword.offset, message);
-        if keyword.parameter("INPUT").is_some() || keyword.parameter("FILE").is_some() {
-            return Err(error("the rows of this keyword are in another file")
+        if let Some(other) = keyword.parameter("INPUT").or_else(|| keyword.parameter("FILE")) {
+            let (name, other) = (&keyword.name, show(other.as_bytes()));
+            return Err(error(&format!("*{name}: its rows are in another file, `{other}`"))
                 .help("put the content of that file below the keyword"));
         }
         match &self.meshed {
