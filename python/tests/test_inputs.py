@@ -249,6 +249,26 @@ def test_numbers_of_nodes_are_those_of_the_input(meshes, tmp_path):
     assert loaded.item_parts is None and loaded.item_cells is None
 
 
+def test_a_written_partition_is_read_by_meshio(meshes, command, tmp_path):
+    text, grid = tmp_path / "plate.txt", tmp_path / "plate.vtu"
+    for file in (text, grid):
+        made = command("compile", meshes / "plate.msh", "--machine", "iwarp:4x4", "--write-partition", file)
+        assert made.returncode == 0, made.stderr
+    rows = np.loadtxt(text, dtype=int, comments="#")
+    read = meshio.read(grid)
+    for column, name in enumerate(("number", "part", "cell")):
+        (values,) = read.cell_data[name]
+        assert np.array_equal(values, rows[:, column]), name
+    schedule = conset.compile(meshes / "plate.msh", "iwarp:4x4")
+    assert np.array_equal(read.cell_data["part"][0], schedule.item_parts)
+    assert np.array_equal(read.cell_data["cell"][0], schedule.item_cells)
+    # The mesh is that of the file.
+    original = meshio.read(meshes / "plate.msh")
+    assert np.array_equal(read.points, original.points)
+    (triangles,) = read.cells
+    assert np.array_equal(triangles.data, original.get_cells_type("triangle"))
+
+
 def test_the_partition_is_searched(meshes):
     first = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=1)
     best = conset.compile(meshes / "plate.msh", "iwarp:4x4", max_partitions=8, imbalance=5)

@@ -149,7 +149,7 @@ def test_programs_of_several_sets(tmp_path):
 
 def shown(value):
     """A number as pages show it."""
-    return f"{int(value):,}".replace(",", " ")
+    return f"{int(value):,}".replace(",", "\u00a0")
 
 
 class Page(HTMLParser):
@@ -198,7 +198,8 @@ def test_the_page_is_whole_and_needs_no_other_file(schedule, tmp_path):
     assert page.counts["rect"] == slots and page.counts["svg"] == schedule.phases
     summary, bound, count = schedule.sets[0].summary, schedule.bound, shown
     assert f"{count(summary['connections'])} connections, {count(summary['words'])} words" in text
-    assert f"{count(schedule.phases)} phases, bound {count(bound.phases)} by" in text
+    phases = "1 phase" if schedule.phases == 1 else f"{schedule.phases} phases"
+    assert f"{phases}, bound {count(bound.phases)} by" in text
     assert f"{count(schedule.clocks)} clocks predicted" in text
     assert f"bound {count(bound.clocks)} by {bound.clocks_by}" in text
     optimal = "optimal for this partition"

@@ -736,7 +736,7 @@ fn figures_of_a_given_partition_are_those_of_the_search() {
     let found: Value = serde_json::from_str(&found.stdout).expect(&found.stderr);
     let partition = &found["parts"]["partition"];
     assert_ne!(partition["method"], "given");
-    assert_eq!(found["bound_of"], "partition");
+    assert_eq!(found["sets"][0]["bound_of"], "partition");
     // The same partition as a file: one line per element, the part in the second column.
     let lines = std::fs::read_to_string(folder.path().join("p.txt")).unwrap();
     let rows = lines.lines().filter(|line| !line.starts_with('#'));
@@ -759,14 +759,17 @@ fn figures_of_a_given_partition_are_those_of_the_search() {
         assert_eq!(parts[figure], found["parts"][figure], "{figure}");
     }
     assert!(parts["items_per_part"].is_null() && parts["partition"].is_null(), "{parts}");
-    for words in ["run s.json --json", "bound s.json --json", "bound p.msh --json"] {
+    let bound_of = |words: &str| {
         let object: Value = serde_json::from_str(&run(words).stdout).unwrap();
-        assert_eq!(object["bound_of"], "partition", "{words}");
+        let set = object.get("sets").map_or(&object, |sets| &sets[0]);
+        set["bound_of"].as_str().unwrap().to_owned()
+    };
+    for words in ["run s.json --json", "bound s.json --json", "bound p.msh --json"] {
+        assert_eq!(bound_of(words), "partition", "{words}");
     }
     let shift = "pattern:ring-shift:1 --machine iwarp:3x3 --json";
     for words in ["compile", "run", "bound"] {
-        let object: Value = serde_json::from_str(&run(&format!("{words} {shift}")).stdout).unwrap();
-        assert_eq!(object["bound_of"], "set", "{words}");
+        assert_eq!(bound_of(&format!("{words} {shift}")), "set", "{words}");
     }
 }
 

@@ -28,12 +28,9 @@ pub enum BoundOf {
 }
 
 impl BoundOf {
-    /// Of a partition if connections have lists of the nodes whose values they carry.
-    pub fn of_sets<'a>(mut sets: impl Iterator<Item = &'a ConnectionSet>) -> Self {
-        match sets.any(|set| set.nodes().is_some()) {
-            true => BoundOf::Partition,
-            false => BoundOf::Set,
-        }
+    /// Of the partition if the connections have lists of the nodes whose values they carry.
+    pub fn of(set: &ConnectionSet) -> Self {
+        if set.nodes().is_some() { BoundOf::Partition } else { BoundOf::Set }
     }
 }
 
@@ -67,6 +64,8 @@ pub struct SetSummary {
     pub gap: f64,
     /// `phases_bound_ratio` under its former name, for one release.
     pub phases_gap: f64,
+    /// What the bounds are bounds of.
+    pub bound_of: BoundOf,
     /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
     /// Whether the predicted clocks are at the bound, and so the fewest possible.
@@ -107,6 +106,7 @@ impl SetSummary {
             gap: bound_ratio,
             phases_bound_ratio,
             phases_gap: phases_bound_ratio,
+            bound_of: BoundOf::of(routing.set()),
             fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
             search: compiled.search.clone(),
@@ -124,8 +124,6 @@ impl SetSummary {
 pub struct Summary {
     /// The machine.
     pub machine: MachineSummary,
-    /// What the bounds of the sets are bounds of.
-    pub bound_of: BoundOf,
     /// The sets.
     pub sets: Vec<SetSummary>,
     /// Candidate plans that were dropped because they were invalid. Each is a bug in conset.
@@ -141,9 +139,6 @@ impl Summary {
         let schedule = compiled.schedule();
         Self {
             machine: MachineSummary::new(schedule.machine()),
-            bound_of: BoundOf::of_sets(
-                schedule.sets().iter().map(|set| &**set.timetable.routing().set()),
-            ),
             sets: schedule
                 .sets()
                 .iter()
@@ -336,6 +331,8 @@ pub struct RunSummary {
     pub bound_clocks_by: Binding,
     /// Clocks divided by the bound.
     pub bound_ratio: f64,
+    /// What the bounds are bounds of.
+    pub bound_of: BoundOf,
     /// `bound_ratio` under its former name, for one release.
     pub gap: f64,
     /// Predicted minus measured, in percent of measured.

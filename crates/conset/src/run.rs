@@ -10,7 +10,7 @@ use conset_ir::{Binding, SetSchedule};
 
 use crate::bound_ratio;
 use crate::compiled::Compiled;
-use crate::report::{MessagesSummary, RunSummary, megabytes_per_second};
+use crate::report::{BoundOf, MessagesSummary, RunSummary, megabytes_per_second};
 
 /// The result of executing one set.
 #[derive(Clone, Debug)]
@@ -97,6 +97,7 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         bound_clocks: schedule.bounds.clocks,
         bound_clocks_by: schedule.bounds.clocks_by,
         bound_ratio,
+        bound_of: BoundOf::of(set),
         gap: bound_ratio,
         model_error_percent: if report.clocks == 0 {
             0.0

@@ -10,7 +10,8 @@
 //! *VTU* is the mesh with the cell data `part`, `cell` and `number` and the point data `number`, for
 //! ParaView and other programs with VTK. Its cells are the divided elements, drawn by their corners:
 //! the order of further nodes differs between formats. Nodes that were joined across a periodic
-//! boundary are separate here. Elements whose nodes are in no order are convex point sets.
+//! boundary are separate here. Elements whose nodes are in no order, and those of splines, are convex
+//! point sets.
 
 use std::io::{self, Write};
 
@@ -227,10 +228,15 @@ impl VtuPartition<'_> {
                 _ => writeln!(out, "<{section}>")?,
             }
             for Array { name, kind, components, bytes } in arrays {
+                // Readers such as meshio make a table of one column where one component is stated.
+                let of = match components {
+                    1 => String::new(),
+                    count => format!(" NumberOfComponents=\"{count}\""),
+                };
                 writeln!(
                     out,
-                    "<DataArray type=\"{kind}\" Name=\"{name}\" NumberOfComponents=\"{components}\" \
-                     format=\"appended\" offset=\"{offset}\"/>"
+                    "<DataArray type=\"{kind}\" Name=\"{name}\"{of} format=\"appended\" \
+                     offset=\"{offset}\"/>"
                 )?;
                 offset += 8 + bytes;
             }
@@ -295,6 +301,9 @@ impl VtuPartition<'_> {
             Some(origin) => origin.types.get(element).copied(),
             None => ElementType::of_dimension(mesh.dimension(), nodes.len()),
         };
+        if of_type.is_some_and(ElementType::is_spline) {
+            return (41, nodes);
+        }
         let in_order = origin.is_none_or(|origin| origin.has_node_order);
         let shape = of_type.map_or(Shape::Polyhedron, ElementType::shape);
         let cell_type = match shape {

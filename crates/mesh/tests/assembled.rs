@@ -209,7 +209,7 @@ fn abaqus_files_say_where_they_are_wrong() {
             ("*Part, name=P", "*INCLUDE, INPUT=other.inp", 4, "in another file, `other.inp`"),
             ("*Part, name=P", "*include,\n input = \"a b.inp\"", 4, "in another file, `a b.inp`"),
             ("*Part, name=P", "*IMPORT, STATE=YES", 4, "results of another analysis"),
-            ("*END INSTANCE", "*INSTANCE, LIBRARY=old\n*END INSTANCE", 22, "the results of `old`"),
+            ("*END INSTANCE", "*INSTANCE, LIBRARY=old\n*END INSTANCE", 23, "the results of `old`"),
             ("*Part, name=P", "*NGEN", 4, "*NGEN generates"),
             ("NSET=ALL", "INPUT=nodes.inp", 5, "another file"),
             ("NSET=ALL", "SYSTEM=X", 5, "SYSTEM=X"),
@@ -347,6 +347,8 @@ fn exodus_elements_have_the_nodes_of_their_columns() {
     ] {
         let reading = reading(Format::Exodus, &exodus_block(kind, 2 * nodes, Some(degrees)));
         assert_eq!(mesh(&reading).element(0).len() as i32, nodes, "{kind} {degrees:?}");
+        let of_type = reading.inventory.as_ref().unwrap().elements[0].element_type;
+        assert!(of_type.is_spline(), "{of_type}");
     }
     let refused = |kind: &str, columns, degrees| {
         let bytes = exodus_block(kind, columns, degrees);

@@ -363,6 +363,13 @@ fn what_makes_no_sense_is_refused() {
     refused(Source::Connections(list.clone()), &none, options().kind(HaloKind::Rows), "<halo>");
     refused(Source::Connections(list), &none, options().layers(2), "<layers>");
     refused(Source::Mesh(unknown), &parts, options().kind(HaloKind::Faces), "<halo>");
+    // The nodes of a spline's elements are not their corners.
+    let spline = [ElementType::new(Shape::Triangle, 3).unwrap().spline(); 2];
+    for kind in [HaloKind::Faces, HaloKind::Edges] {
+        refused(mesh(), &parts, options().kind(kind).types(&spline), "<halo>");
+    }
+    let nodes = halo_with(&mesh(), &parts, "h", &options().types(&spline)).unwrap();
+    assert_eq!(nodes.summary.words, 4);
 }
 
 #[test]

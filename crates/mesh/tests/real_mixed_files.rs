@@ -85,7 +85,7 @@ fn mfem() {
 #[test]
 fn exodus() {
     check(&[
-        ("exodus/Cube_With_Sidesets.e", 125, "27 27-node hexahedron", 0),
+        ("exodus/Cube_With_Sidesets.e", 125, "27 27-node hexahedron of a spline", 0),
         ("exodus/component_1.exo", 108, "48 8-node hexahedron", 0),
         ("exodus/geom_8.exo", 125, "384 4-node tetrahedron", 0),
         ("exodus/good_32bit_elem_integers.e", 16, "9 4-node quadrilateral", 0),
@@ -99,7 +99,7 @@ fn exodus() {
         ("exodus/read_exodus_TET10.e", 381, "192 10-node tetrahedron", 0),
         ("exodus/read_exodus_TET4.e", 71, "192 4-node tetrahedron", 0),
         ("exodus/read_exodus_TRI6.e", 25, "8 6-node triangle", 0),
-        ("exodus/two_quads_two_blocks.e", 18, "2 9-node quadrilateral", 0),
+        ("exodus/two_quads_two_blocks.e", 18, "2 9-node quadrilateral of a spline", 0),
         ("petsc/TwoQuads.exo", 6, "2 4-node quadrilateral", 0),
         ("petsc/annulus-20.exo", 684, "621 4-node quadrilateral", 0),
     ]);

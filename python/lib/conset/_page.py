@@ -53,9 +53,8 @@ def page(schedule: Schedule) -> str:
         *(f"<tr><td>{escape(a)}</td><td>{escape(str(b))}</td></tr>" for a, b in facts),
         "</table>",
     ]
-    of = " for this partition" if schedule.summary["bound_of"] == "partition" else ""
     for each in schedule.sets:
-        body.extend(_set(each, machine, of))
+        body.extend(_set(each, machine))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
@@ -80,15 +79,15 @@ def _parts(parts: Optional[Dict[str, Any]]) -> Iterable[Tuple[str, str]]:
         yield "edges between parts", _number(partition["cut"])
 
 
-def _set(each: SetSchedule, machine: Dict[str, Any], of: str) -> Iterable[str]:
-    """Everything about a set; ``of`` says what its bounds are bounds of."""
+def _set(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     summary, bound, routes = each.summary, each.bound, each.routes
+    of = " for this partition" if summary["bound_of"] == "partition" else ""
     phases = f"optimal{of}" if summary["fewest_phases"] else _over(summary["phases_bound_ratio"])
     clocks = f"optimal{of}" if summary["fewest_clocks"] else _over(summary["bound_ratio"])
     yield f"<h2>Set {escape(each.name)}</h2>"
     yield (
-        f"<p>{_number(summary['connections'])} connections, {_number(summary['words'])} words. "
-        f"{_number(each.phases)} phases, bound {_number(bound.phases)} by "
+        f"<p>{_count(summary['connections'], 'connection')}, {_count(summary['words'], 'word')}. "
+        f"{_count(each.phases, 'phase')}, bound {_number(bound.phases)} by "
         f"{escape(bound.phases_by)}: {phases}. {_number(each.clocks)} clocks predicted, with "
         f"context switches, bound {_number(bound.clocks)} by {escape(bound.clocks_by)}: {clocks}.</p>"
     )
@@ -135,7 +134,7 @@ def _loads(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     count = np.bincount(at)
     order = np.argsort(-words, kind="stable")[:20]
     per_word = int(machine["link_clocks_per_word"])
-    yield f'<p class="note">The {len(order)} busiest of {_number(len(words))} used links of phases.'
+    yield f'<p class="note">The {len(order)} busiest of {_number(len(words))} loads of a link in a phase.'
     yield "Parallel links between two cells are counted together.</p>"
     rows = [
         [
@@ -204,5 +203,10 @@ def _over(ratio: float) -> str:
     return f"{ratio:.2f} over bound"
 
 
+def _count(number: int, what: str) -> str:
+    return f"{_number(number)} {what}{'' if number == 1 else 's'}"
+
+
 def _number(value: object) -> str:
-    return f"{int(value):,}".replace(",", " ")  # type: ignore[call-overload]
+    # With spaces at which no line breaks.
+    return f"{int(value):,}".replace(",", "\u00a0")  # type: ignore[call-overload]

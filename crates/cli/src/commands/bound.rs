@@ -21,6 +21,8 @@ struct BoundsOfSet {
     phases_by: Binding,
     clocks: u64,
     clocks_by: Binding,
+    /// What the bounds are bounds of.
+    bound_of: BoundOf,
     bounds: Vec<OneBound>,
 }
 
@@ -34,8 +36,6 @@ struct OneBound {
 
 #[derive(Serialize)]
 struct BoundReport {
-    /// What the bounds are bounds of.
-    bound_of: BoundOf,
     sets: Vec<BoundsOfSet>,
 }
 
@@ -56,7 +56,6 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
     let reports = conset::lower_bounds(&machine, &program)?;
     drop(bar);
     let report = BoundReport {
-        bound_of: BoundOf::of_sets(program.sets().iter().map(|set| &**set)),
         sets: program
             .sets()
             .iter()
@@ -83,6 +82,7 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
                     phases_by: summary.phases_by,
                     clocks: summary.clocks,
                     clocks_by: summary.clocks_by,
+                    bound_of: BoundOf::of(set),
                     bounds,
                 }
             })

@@ -213,12 +213,8 @@ pub(crate) fn write_summary(out: &mut dyn Write, summary: &Summary) -> io::Resul
     if summary.sets.is_empty() {
         return writeln!(out, "no sets");
     }
-    let of = match summary.bound_of {
-        BoundOf::Partition => " for this partition",
-        _ => "",
-    };
     for set in &summary.sets {
-        write_set(out, set, of)?;
+        write_set(out, set)?;
     }
     Ok(())
 }
@@ -255,8 +251,11 @@ fn write_partition(out: &mut dyn Write, partition: &PartitionReport) -> io::Resu
     }
 }
 
-/// `of` says what the bounds are bounds of.
-fn write_set(out: &mut dyn Write, set: &SetSummary, of: &str) -> io::Result<()> {
+fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
+    let of = match set.bound_of {
+        BoundOf::Partition => " for this partition",
+        _ => "",
+    };
     writeln!(
         out,
         "set      {}: {}, {}",

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind};
 use conset::input::Input;
-use conset::report::{BoundOf, MessagesSummary, RunSummary, Summary};
+use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, ExecutionError, SetMeasurement};
 use serde::Serialize;
 
@@ -24,8 +24,6 @@ use crate::text::{self, Terminal};
 struct ExecutionReport<'a> {
     #[serde(flatten)]
     total: ExecutionTotal,
-    /// What the bounds are bounds of.
-    bound_of: BoundOf,
     #[serde(skip_serializing_if = "Option::is_none")]
     sets: Option<Vec<&'a RunSummary>>,
 }
@@ -98,7 +96,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         _ => None,
     };
     let summary = Summary::new(&compiled, halo);
-    let report = report(&runs, summary.bound_of, compiled.schedule().machine().parameters());
+    let report = report(&runs, compiled.schedule().machine().parameters());
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
@@ -157,12 +155,11 @@ fn message_failure(fault: &Fault) -> CliError {
 
 fn report<'a>(
     runs: &'a [SetMeasurement],
-    bound_of: BoundOf,
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
     if let [only] = runs {
         let total = ExecutionTotal::One(only.summary.clone());
-        return ExecutionReport { total, bound_of, sets: None };
+        return ExecutionReport { total, sets: None };
     }
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
     let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
@@ -187,7 +184,7 @@ fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { total: ExecutionTotal::Sum(sum), bound_of, sets: Some(all) }
+    ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all) }
 }
 
 fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {

@@ -38,7 +38,7 @@ impl<'a> ElementNeighbours<'a> {
     /// Neighbours over faces, or else over edges. `types` has the types of all elements or is empty.
     ///
     /// # Errors
-    /// An element whose shape is not known.
+    /// An element whose shape is not known, or one of a spline.
     pub(super) fn new(
         mesh: &'a Mesh,
         types: &[ElementType],
@@ -57,6 +57,13 @@ impl<'a> ElementNeighbours<'a> {
                     ),
                 )
             })?;
+            if known.is_spline() {
+                let message = format!(
+                    "element {element} is a {known}, whose nodes are not its corners, so its faces \
+                     are not known; use <halo> nodes or rows"
+                );
+                return Err(ShapeError::new("<halo>", message));
+            }
             let corners = match known.shape() {
                 Shape::Polygon | Shape::Polyhedron | Shape::Point => nodes.len(),
                 shape => shape.corner_count().min(nodes.len()),

@@ -92,6 +92,7 @@ impl Shape {
 pub struct ElementType {
     shape: Shape,
     node_count: u16,
+    is_spline: bool,
 }
 
 impl ElementType {
@@ -99,7 +100,23 @@ impl ElementType {
     /// more than 65535.
     pub fn new(shape: Shape, node_count: usize) -> Option<Self> {
         let node_count_16 = u16::try_from(node_count).ok()?;
-        (node_count >= shape.corner_count()).then_some(Self { shape, node_count: node_count_16 })
+        (node_count >= shape.corner_count()).then_some(Self {
+            shape,
+            node_count: node_count_16,
+            is_spline: false,
+        })
+    }
+
+    /// The type of an element of a spline, whose nodes are control points in no order.
+    #[must_use]
+    pub fn spline(self) -> Self {
+        Self { is_spline: true, ..self }
+    }
+
+    /// Whether the nodes are the control points of a spline: none of them need be a corner, and
+    /// elements share some of them without touching each other.
+    pub fn is_spline(self) -> bool {
+        self.is_spline
     }
 
     /// The type of an element of which only the dimension and the number of nodes are known; `None`
@@ -152,7 +169,10 @@ impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
             Shape::Point if self.node_count == 1 => f.write_str("point"),
-            shape => write!(f, "{}-node {}", self.node_count, shape.name()),
+            shape => {
+                let of = if self.is_spline { " of a spline" } else { "" };
+                write!(f, "{}-node {}{of}", self.node_count, shape.name())
+            }
         }
     }
 }

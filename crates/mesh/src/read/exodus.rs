@@ -2,11 +2,12 @@
 //!
 //! Blocks of elements of one type (`connect1`, `connect2`, ...) whose nodes count from 1; the type
 //! is the attribute `elem_type`, the number of nodes the shape of the array. Blocks become groups.
-//! An element of a spline (`BEX_HEX`) has its control points as nodes. Its row of the array has twice
-//! as many columns: behind each element's nodes are as many vectors of its Bézier extraction. The
-//! attribute `bex_elem_degrees` says how many there are.
 //! `node_num_map` and `elem_num_map` have the file's own numbers. Polygons (`nsided` blocks) are
 //! read.
+//!
+//! An element of a spline (`BEX_HEX`) has its control points as nodes, in no order. Its row of the
+//! array has twice as many columns: behind the nodes are as many vectors of its Bézier extraction.
+//! The attribute `bex_elem_degrees` says how many there are.
 //!
 //! Refused, each with its reason: HDF5 files (NetCDF-4), polyhedra (`nfaced` blocks), types whose shape
 //! the name does not say, splines whose columns do not fit their degrees, and one file of a mesh that
@@ -254,6 +255,10 @@ fn read_block(
         let element_type = ElementType::new(shape, count)
             .filter(|_| shape != Shape::Point || count == 1)
             .ok_or_else(|| error(format!("{count} nodes for type `{shown}`")))?;
+        let element_type = match spline_nodes {
+            Some(_) => element_type.spline(),
+            None => element_type,
+        };
         own.clear();
         for &node in row {
             let inside = node.filter(|&node| node >= 1 && node <= to_u64(node_count));
