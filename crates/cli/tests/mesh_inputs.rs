@@ -48,7 +48,8 @@ fn what_is_not_used_is_said() {
         "elements 2 divided, 2 attached to a divided one\n",
         "2-node line              1        0         2\n",
         "wall                        2\n",
-        "parts    2 of 1 to 1 elements\n",
+        "parts    2: 1 to 1 items, 2 to 2 words sent (4 together), at most 1 neighbour\n",
+        "balance  imbalance 0 %, cut 1; given partition\n",
         "box      (0, 0, 0) to (9, 9, 0)\n",
         "unused   $NodeData: values are not needed\n",
     ] {
@@ -59,6 +60,12 @@ fn what_is_not_used_is_said() {
     assert_eq!(apart["joined_nodes"], 0);
     assert_eq!(apart["elements_per_part"], serde_json::json!([1, 1]));
     let machine = "--machine iwarp:2x2";
+    // The figures of the decomposition are those of its compilation.
+    for options in ["", "--ignore-periodic"] {
+        let info = json(folder.path(), &format!("info {file} {options}"));
+        let compiled = json(folder.path(), &format!("compile {file} {machine} {options}"));
+        assert_eq!(info["decomposition"], compiled["parts"], "{options}");
+    }
     for (options, note) in [
         (
             "",

@@ -285,7 +285,13 @@ pub(crate) fn exodus(version: u8) -> Vec<u8> {
         variables: vec![
             ("coordx", &[1], vec![], 6, reals(&[0., 1., 0., 1.])),
             ("coordy", &[1], vec![], 6, reals(&[0., 0., 1., 1.])),
-            ("connect1", &[4, 5], vec![type_of_block("TRI3")], 4, ints(&[1, 2, 3, 2, 4, 3])),
+            (
+                "connect1",
+                &[4, 5],
+                vec![type_of_block("TRI3"), ("entity_id", Attribute::Ints(&[100]))],
+                4,
+                ints(&[1, 2, 3, 2, 4, 3]),
+            ),
             ("connect2", &[6, 7], vec![type_of_block("BEAM")], 4, ints(&[1, 2])),
             ("node_num_map", &[1], vec![], 4, ints(&[30, 10, 20, 40])),
             ("eb_prop1", &[3], vec![], 4, ints(&[100, 200])),
