@@ -20,30 +20,69 @@
 //! Without datelines all messages use pool 0. Rings can then deadlock, which tests of the deadlock
 //! detection use.
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, LinkId, Machine};
 
 use super::updown::UpDownRouter;
 
-/// The links of messages on one machine, for models of their time.
+/// The links of messages on one machine, for models of their time. Routes are found once for each
+/// pair of cells, unless there are more than [`MessageRoutes::REMEMBERED`] pairs.
 #[derive(Clone, Debug)]
 pub struct MessageRoutes<'a> {
     machine: &'a Machine,
     router: Router,
     rows: Vec<u32>,
+    /// Per pair of cells with agents, where its links are; [`UNKNOWN`] before its route is found.
+    /// No rows on machines with more pairs.
+    found: Vec<(u32, u32)>,
+    links: Vec<LinkId>,
 }
+
+/// The place of a route that was not asked for yet, or that does not exist.
+const UNKNOWN: (u32, u32) = (u32::MAX, 0);
 
 impl<'a> MessageRoutes<'a> {
     /// The routes of a machine.
     pub fn new(machine: &'a Machine) -> Self {
-        Self { machine, router: Router::new(machine, true), rows: Vec::new() }
+        let agents = machine.agent_count();
+        let pairs = agents.checked_mul(agents).filter(|&pairs| pairs <= Self::REMEMBERED);
+        Self {
+            machine,
+            router: Router::new(machine, true),
+            rows: Vec::new(),
+            found: vec![UNKNOWN; pairs.unwrap_or(0)],
+            links: Vec::new(),
+        }
     }
+
+    /// The greatest number of pairs of cells whose routes are remembered: those of 1448 cells.
+    pub const REMEMBERED: usize = 1 << 21;
+
+    /// The number of links of remembered routes after which no more are remembered.
+    const REMEMBERED_LINKS: usize = 1 << 24;
 
     /// Appends the links from one live cell to another; returns `false` if messages have no route.
     pub fn links(&mut self, source: CellId, target: CellId, links: &mut Vec<LinkId>) -> bool {
-        let found = self.router.route(self.machine, source, target, &mut self.rows);
+        let pair = source.index() * self.machine.agent_count() + target.index();
+        if let Some(&(start, end)) = self.found.get(pair).filter(|&&place| place != UNKNOWN) {
+            links.extend_from_slice(&self.links[index(start)..index(end)]);
+            return true;
+        }
+        if !self.router.route(self.machine, source, target, &mut self.rows) {
+            return false;
+        }
         let pools = self.router.pools;
-        links.extend(self.rows.iter().filter(|_| found).map(|row| LinkId(row / pools)));
-        found
+        let route = self.rows.iter().map(|row| LinkId(row / pools));
+        match self.found.get_mut(pair).filter(|_| self.links.len() < Self::REMEMBERED_LINKS) {
+            None => links.extend(route),
+            Some(place) => {
+                let start = self.links.len();
+                self.links.extend(route);
+                *place = (to_u32(start), to_u32(self.links.len()));
+                links.extend_from_slice(&self.links[start..]);
+            }
+        }
+        true
     }
 }
 
