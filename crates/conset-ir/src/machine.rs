@@ -221,8 +221,8 @@ impl Parameters {
         Self { access_clocks_per_word: 10, duplex: Duplex::Half, ..Self::iwarp() }
     }
 
-    /// A CM-5 (seed 004: R. Ponnusamy and others, Experimental Performance Evaluation of the CM-5),
-    /// in ticks of 10 ns, since the paper has no clock.
+    /// A CM-5 as measured by R. Ponnusamy and others (Experimental Performance Evaluation of the
+    /// CM-5), in ticks of 10 ns, since the paper has no clock.
     ///
     /// | parameters | source |
     /// |---|---|
@@ -250,7 +250,8 @@ impl Parameters {
         }
     }
 
-    /// An Intel Touchstone Delta (seed 001: S. Hambrusch and A. Khokhar, C3).
+    /// An Intel Touchstone Delta as described by S. Hambrusch and A. Khokhar (C3: an
+    /// architecture-independent model for coarse-grained parallel machines).
     ///
     /// | parameters | source |
     /// |---|---|
@@ -269,7 +270,7 @@ impl Parameters {
         }
     }
 
-    /// A Cray T3D with the message passing library of seed 002 (ACL).
+    /// A Cray T3D with the message passing library ACL, whose paper is meant below.
     ///
     /// | parameters | source |
     /// |---|---|
@@ -278,7 +279,7 @@ impl Parameters {
     /// | copy 7 | memory copies at 170 MB/s |
     /// | combine 20 | calibrated on the reduction of Table 2 |
     /// | 150 MHz, link 4 | not from the paper; none of its results depends on them |
-    /// | rendezvous; 64 slots for its asynchronous messages | protocols of sections 3 and 4; the size of the pool is assumed |
+    /// | rendezvous; 64 slots for its asynchronous messages | the library's two protocols; the size of the pool is assumed |
     pub const fn t3d() -> Self {
         Self {
             link_clocks_per_word: 4,

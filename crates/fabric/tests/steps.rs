@@ -1,4 +1,4 @@
-//! Lists of sends and receives: the CM-5's measurements (seed 004, section 3), closed forms,
+//! Lists of sends and receives: what the CM-5 paper measured (section 3), closed forms,
 //! deadlocks, wrong lists, random plans under both protocols.
 
 mod build;
