@@ -39,7 +39,7 @@ pub enum Protocol {
     /// until the tail has arrived (synchronous messages of the CM-5 and of the T3D).
     Rendezvous,
     /// One of [`Parameters::pool_slots`] buffers at the receiver, from which the receiver copies it
-    /// (asynchronous messages of the T3D).
+    /// (asynchronous messages of the T3D). The fabric does not emulate it and refuses its messages.
     Pool,
 }
 

@@ -233,6 +233,9 @@ pub enum MessageProblem {
     /// No deadlock-free (up*/down*) route connects its ends.
     #[error("no up*/down* route of live links connects them")]
     NoRoute,
+    /// The machine's messages go to pools of buffers, which are not emulated.
+    #[error("the protocol `pool` is not emulated; set `protocol` to `standing` or `rendezvous`")]
+    Pool,
 }
 
 /// An edge of the wait-for graph.

@@ -6,7 +6,7 @@ mod build;
 use std::sync::Arc;
 
 use conset_fabric::messages::{
-    MessageOptions, MessagesReport, StepOperation, run_checked, run_steps,
+    MessageOptions, MessagesReport, StepOperation, predict, run_checked, run_steps,
 };
 use conset_fabric::{Fault, FaultKind};
 use conset_ir::{CellId, Direction, Duplex, Machine, Protocol};
@@ -122,6 +122,21 @@ fn copies_delay_the_next_operation_of_the_cell() {
     let without = run(&machine, &plan).clocks;
     plan[1][0].copied = 100;
     assert_eq!(run(&machine, &plan).clocks, without + 700);
+}
+
+#[test]
+fn pools_are_refused_and_the_prediction_of_rendezvous_is_that_of_free_cells() {
+    let pool = build::machine("ring:4", |p| p.protocol = Protocol::Pool);
+    let error = refused(&pool, &lists(4, &[vec![(0, 1, 5)]])).to_string();
+    assert!(error.contains("not emulated"), "{error}");
+    // A shift by one of which every cell sends and receives one message.
+    let set = build::set(&(0..32).map(|c| (c, (c + 1) % 32, 100)).collect::<Vec<_>>());
+    let half = build::machine("cm5:32", |_| ());
+    assert_eq!(predict(&half, &set), 2 * (7205 + 4500));
+    let full = build::machine("cm5:32", |p| p.duplex = Duplex::Full);
+    assert_eq!(predict(&full, &set), 7205 + 4500);
+    let report = run_checked(&full, &set, &MessageOptions::default()).unwrap();
+    assert!(near(report.clocks, 7205.0 + 4500.0, 0.02), "{}", report.clocks);
 }
 
 fn refused(machine: &Arc<Machine>, plan: &Lists) -> Fault {

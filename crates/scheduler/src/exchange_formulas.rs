@@ -2,6 +2,7 @@
 //!
 //! They are those of section 4 of R. Ponnusamy and others, Experimental Performance Evaluation of the
 //! CM-5.
+//!
 //! A step in which pairs of processors exchange `L` bytes takes
 //! `alpha + L max(beta_ex, f beta_sat)`, where `f` is the greatest number of messages on a link. The
 //! formulas have the shape of the CM-5 built in: 16 processors exchange without contention, and beyond

@@ -200,13 +200,17 @@ impl MessageEngine {
     /// Submits a message. The messages of a cell are sent in the order of submission.
     ///
     /// # Errors
-    /// An end has no live agent, or there is no route between the ends.
+    /// An end has no live agent, there is no route between the ends, or the machine's messages go to
+    /// pools, which are not emulated.
     pub fn send(&mut self, message: Message) -> Result<(), FaultKind> {
         let Message { source, target, words, label } = message;
         let fail = |problem| {
             let (message, source_cell) = (label, source);
             FaultKind::Message { message, source_cell, target, problem }
         };
+        if self.protocol == Protocol::Pool {
+            return Err(fail(MessageProblem::Pool));
+        }
         for cell in [source, target] {
             if cell.index() >= self.base.machine.cell_count()
                 || !self.base.machine.is_endpoint(cell)

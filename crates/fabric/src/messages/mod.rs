@@ -31,7 +31,8 @@
 //! also kept separate channels for messages.
 //!
 //! No parameter is fitted to the paper's measurements. Not modelled: adaptive routing, multicast,
-//! priorities, and buffers at the receiver.
+//! priorities, and buffers at the receiver (the protocol
+//! `pool`, whose messages are refused).
 
 mod agents;
 mod endpoints;
