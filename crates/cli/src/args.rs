@@ -21,6 +21,33 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
     }
 }
 
+/// What to reproduce.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reproduced {
+    /// A table of the ConSet paper.
+    Table(u8),
+    /// Another paper.
+    Paper(Paper),
+}
+
+/// A paper besides the ConSet paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Paper {
+    C3,
+    Cm5,
+}
+
+fn reproduced(text: &str) -> Result<Reproduced, String> {
+    match text {
+        "c3" => Ok(Reproduced::Paper(Paper::C3)),
+        "cm5" => Ok(Reproduced::Paper(Paper::Cm5)),
+        _ => whole(1, 6)(text)
+            .map(Reproduced::Table)
+            .map_err(|message| format!("{message}, or c3 or cm5")),
+    }
+}
+
 /// A percentage, as a number of thousandths.
 fn thousandths(text: &str) -> Result<u32, String> {
     let most = to_f64(MAX_IMBALANCE) / 10.0;
@@ -94,8 +121,10 @@ The extension of OUT selects the format: .json, .cset (text), .csb (binary), .cs
 Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
 The trace opens in chrome://tracing or ui.perfetto.dev.")]
     Run(RunArgs),
-    /// Reproduce the tables and figures of the ConSet paper.
-    #[command(after_help = "Example: conset reproduce 2 --figures figures")]
+    /// Reproduce the tables and figures of the ConSet paper, or of others.
+    #[command(after_help = "\
+Example: conset reproduce 2 --figures figures
+         conset reproduce c3 3")]
     Reproduce(ReproduceArgs),
     /// Show a schedule: its summary, phases or steps, routes, timetable, channels, links, contexts, one cell or
     /// one connection.
@@ -496,9 +525,13 @@ pub(crate) enum MessageOrderArg {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
-    /// Table number, 1 to 6 [default: all].
-    #[arg(value_parser = whole::<u8>(1, 6), allow_negative_numbers = true)]
-    pub(crate) table: Option<u8>,
+    /// Table number of the ConSet paper, 1 to 6 [default: all]; or another paper: c3 (the C3 model)
+    /// or cm5 (messages on the CM-5).
+    #[arg(value_parser = reproduced, allow_negative_numbers = true)]
+    pub(crate) table: Option<Reproduced>,
+    /// Figure of c3, 1 to 3, or table of cm5: 4, 7 or 8 [default: all].
+    #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
+    pub(crate) number: Option<u8>,
     /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,

@@ -583,6 +583,13 @@ fn tables_are_reproduced_beside_the_papers() {
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     assert!(done("reproduce 1").contains("1 180 / 1 168 (+1.0)"));
     assert_eq!(conset_in(&root(), "reproduce 7").code, 2);
+    assert!(done("reproduce c3 3").contains("26.50 / 27.00 (-1.9)"));
+    let table = json("reproduce cm5 8");
+    assert_eq!((&table["paper"], table["tables"][0]["number"].as_u64()), (&"cm5".into(), Some(8)));
+    for wrong in ["reproduce c3 4", "reproduce cm5 6", "reproduce 2 1", "reproduce c3 --figures f"]
+    {
+        assert_eq!(conset_in(&root(), wrong).code, 2, "{wrong}");
+    }
 }
 
 #[test]

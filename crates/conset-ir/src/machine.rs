@@ -210,8 +210,8 @@ impl Parameters {
         Self { access_clocks_per_word: 10, duplex: Duplex::Half, ..Self::iwarp() }
     }
 
-    /// A CM-5 (seed 004: R. Ponnusamy and others, Experimental Performance Evaluation of the CM-5),
-    /// in ticks of 10 ns, since the paper has no clock.
+    /// A CM-5 as measured by R. Ponnusamy and others (Experimental Performance Evaluation of the
+    /// CM-5), in ticks of 10 ns, since the paper has no clock.
     ///
     /// | parameters | source |
     /// |---|---|
@@ -239,7 +239,8 @@ impl Parameters {
         }
     }
 
-    /// An Intel Touchstone Delta (seed 001: S. Hambrusch and A. Khokhar, C3).
+    /// An Intel Touchstone Delta as described by S. Hambrusch and A. Khokhar (C3: an
+    /// architecture-independent model for coarse-grained parallel machines).
     ///
     /// | parameters | source |
     /// |---|---|
@@ -258,7 +259,7 @@ impl Parameters {
         }
     }
 
-    /// A Cray T3D with the message passing library of seed 002 (ACL).
+    /// A Cray T3D with the message passing library ACL, whose paper is meant below.
     ///
     /// | parameters | source |
     /// |---|---|
@@ -267,7 +268,7 @@ impl Parameters {
     /// | copy 7 | memory copies at 170 MB/s |
     /// | combine 20 | calibrated on the reduction of Table 2 |
     /// | 150 MHz, link 4 | not from the paper; none of its results depends on them |
-    /// | rendezvous; 64 slots for its asynchronous messages | protocols of sections 3 and 4; the size of the pool is assumed |
+    /// | rendezvous | the library's synchronous messages |
     pub const fn t3d() -> Self {
         Self {
             link_clocks_per_word: 4,

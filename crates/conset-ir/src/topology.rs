@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(counts(&Topology::fat_tree(64)), (64 + 28, 2 * (64 + 32 + 16)));
         assert_eq!(counts(&Topology::fat_tree(1)), (1, 0));
         assert_eq!(counts(&Topology::fat_tree(5)), (5 + 2 + 2, 2 * (5 + 4)));
-        // The CM-5 of seed 004: 2 links up of each leaf, 4 of each 4 leaves, 8 of each 16, 32 of
+        // The CM-5: 2 links up of each leaf, 4 of each 4 leaves, 8 of each 16, 32 of
         // each 64.
         let cm5 = Topology::FatTree { leaves: 256, parents: vec![2, 2, 2, 4] };
         let up: Vec<usize> = cm5.fat_tree_levels().iter().map(FatTreeLevel::links_up).collect();

@@ -6,7 +6,8 @@
 #[path = "../../../fixtures/shared_meshes.rs"]
 mod shared_meshes;
 
-use conset::reproduce::{Compared, figures, meshes, paper, patterns};
+use conset::reproduce::beside::{Exhibit, PaperTable};
+use conset::reproduce::{Compared, c3, cm5, figures, meshes, paper, patterns};
 
 fn row(table: usize, at: usize) -> patterns::PatternRow {
     let row = patterns::row(&paper::PATTERNS[table - 1], at, &mut |_| ()).unwrap();
@@ -111,4 +112,70 @@ fn the_papers_words_per_cell_count_one_direction() {
         let speed = 64.0 * mesh.words_per_cell[1] as f64 * 4.0 / mesh.conset_measured as f64 * 20.0;
         assert!((speed / mesh.bandwidth - 1.0).abs() < 0.01, "{}", mesh.name);
     }
+}
+
+/// The greatest error in percent of a column of a table.
+fn worst(table: &PaperTable, row: usize) -> f64 {
+    let errors = table.rows[row].cells.iter().filter_map(|cell| cell.error_percent);
+    errors.map(f64::abs).fold(0.0, f64::max)
+}
+
+/// Three rows of Figure 3 to the digits that the paper prints, two within 2 %; the model of any
+/// connection set has the formulas of Figure 2.
+#[test]
+fn c3_charges_the_units_of_the_papers_figures() {
+    let formulas = &c3::figures(Some(2))[0];
+    assert!((0..4).all(|row| worst(formulas, row) < 1e-9), "{formulas:?}");
+    let units = &c3::figures(Some(3))[0];
+    for (row, name, per_byte) in
+        [(0, "1-lev-dir", "0.55"), (2, "2-lev-rec", "1.23"), (3, "3-lev-sq", "0.93")]
+    {
+        assert_eq!(units.rows[row].name, name);
+        assert_eq!(format!("{:.2}", units.rows[row].cells[1].ours), per_byte);
+    }
+    for row in [1, 4] {
+        assert!(worst(units, row) < 2.0, "{:?}", units.rows[row]);
+    }
+    let exact = |row: usize| [0, 3].map(|column| units.rows[row].cells[column].error_percent);
+    assert!((0..5).all(|row| exact(row) == [Some(0.0); 2]));
+}
+
+/// With 20 patterns, 26 of 32 numbers are within 10 %; the fastest of the four is the paper's in each
+/// row. A few patterns are enough to see that nothing changed.
+#[test]
+fn the_cm5s_irregular_patterns() {
+    let [times, _, ours] = cm5::table_4(4).unwrap();
+    let errors = times.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.error_percent.unwrap());
+    let errors: Vec<f64> = errors.map(f64::abs).collect();
+    let within = |limit: f64| errors.iter().filter(|&&error| error <= limit).count();
+    assert!(within(10.0) >= 22 && within(20.0) >= 29 && within(35.0) == 32, "{errors:?}");
+    for row in &ours.rows {
+        assert!(row.cells[1].ours <= 1.15 && row.cells[2].ours >= 1.04, "{row:?}");
+    }
+}
+
+/// Messages within 1 % of the paper's formula; flat over distance; no difference for two at a time
+/// and for four between clusters; about twice as long for sixteen long ones.
+#[test]
+fn the_cm5s_messages_control_network_and_elimination() {
+    let all = [7, 8].map(|number| cm5::tables(Some(number)).unwrap()).concat();
+    let all = [all, cm5::figures().unwrap()].concat();
+    let find = |kind, number| {
+        all.iter().find(|table| (table.kind, table.number) == (kind, number)).unwrap()
+    };
+    let sizes = find(Exhibit::Figure, 3);
+    assert!((0..sizes.rows.len()).all(|row| worst(sizes, row) < 1.0));
+    for row in &find(Exhibit::Figure, 5).rows {
+        let times: Vec<f64> = row.cells.iter().map(|cell| cell.ours).collect();
+        assert!(times.iter().all(|time| time / times[0] < 1.03), "{row:?}");
+    }
+    let contention = find(Exhibit::Figure, 6);
+    for row in &contention.rows {
+        assert!(row.cells[..2].iter().all(|cell| (0.97..1.03).contains(&cell.ours)), "{row:?}");
+    }
+    let longest = contention.rows.last().unwrap();
+    assert!(longest.cells[2..].iter().all(|cell| (1.8..2.2).contains(&cell.ours)), "{longest:?}");
+    assert!((0..5).all(|row| worst(find(Exhibit::Table, 7), row) < 0.25));
+    assert!(worst(find(Exhibit::Table, 8), 0) < 0.1);
+    assert!(worst(find(Exhibit::Table, 8), 1) < 10.0);
 }

@@ -5,7 +5,7 @@ mod build;
 
 use std::sync::Arc;
 
-use conset_fabric::messages::{MessageOptions, MessagesReport, run_checked, run_steps};
+use conset_fabric::messages::{MessageOptions, MessagesReport, predict, run_checked, run_steps};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol,
     StepMessages, Steps,
@@ -110,6 +110,18 @@ fn a_rendezvous_has_the_closed_form_and_an_exchange_is_two_messages_in_turn() {
             }
         }
     }
+}
+
+#[test]
+fn the_prediction_of_rendezvous_is_that_of_free_cells() {
+    // A shift by one, of which every cell sends and receives one message.
+    let set = build::set(&(0..32).map(|c| (c, (c + 1) % 32, 100)).collect::<Vec<_>>());
+    let half = build::machine("cm5:32", |_| ());
+    assert_eq!(predict(&half, &set), 2 * (7205 + 4500));
+    let full = build::machine("cm5:32", |p| p.duplex = Duplex::Full);
+    assert_eq!(predict(&full, &set), 7205 + 4500);
+    let report = run_checked(&full, &set, &MessageOptions::default()).unwrap();
+    assert!(near(report.clocks, 7205.0 + 4500.0, 0.02), "{}", report.clocks);
 }
 
 #[test]

@@ -1,5 +1,7 @@
-//! The C3 cost model of supersteps (seed 001: S. Hambrusch and A. Khokhar, C3: an
-//! architecture-independent model for coarse-grained parallel machines), for any connection set.
+//! The C3 cost model of supersteps, for any messages.
+//!
+//! It is that of S. Hambrusch and A. Khokhar, C3: an architecture-independent model for coarse-grained
+//! parallel machines.
 //!
 //! A superstep is local computation followed by messages, and ends when all are received. It is
 //! charged in *units*, the time of a packet of `l` bytes; a message has `ceil(L / l)` packets.

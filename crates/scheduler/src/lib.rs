@@ -58,6 +58,7 @@
 
 pub mod c3;
 mod cost;
+pub mod exchange_formulas;
 pub mod fixed_starts;
 mod fluid;
 mod free_intervals;

@@ -1,4 +1,7 @@
-//! `conset reproduce`: the tables and figures of the ConSet paper, our numbers beside the paper's.
+//! `conset reproduce`: the tables and figures of the ConSet paper, and of others, our numbers beside
+//! the papers'.
+
+mod papers;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +12,7 @@ use conset::reproduce::{Compared, paper, patterns};
 use conset_ir::{At, InputError, Machine, Parameters};
 use serde::Serialize;
 
-use crate::args::ReproduceArgs;
+use crate::args::{Paper, ReproduceArgs, Reproduced};
 use crate::error::CliError;
 use crate::files::{self, OutputTarget};
 use crate::progress::ProgressDisplay;
@@ -46,8 +49,44 @@ struct LeftOut {
 }
 
 pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliError> {
+    match (args.table, args.number) {
+        (Some(Reproduced::Paper(paper)), number) => {
+            check_paper(paper, number, args)?;
+            papers::run(paper, number, terminal)
+        }
+        (_, Some(_)) => {
+            Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
+        }
+        (Some(Reproduced::Table(table)), None) => run_tables(Some(table), args, terminal),
+        (None, None) => run_tables(None, args, terminal),
+    }
+}
+
+fn usage(message: &str) -> InputError {
+    InputError::new("reproduce", At::Whole, message)
+}
+
+/// Checks that a paper has the number, and none of the options that only the ConSet paper's tables
+/// have.
+fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result<(), InputError> {
+    if args.figures.is_some() || args.meshes.is_some() {
+        return Err(usage("--figures and --meshes are for the tables of the ConSet paper"));
+    }
+    match (paper, number) {
+        (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),
+        (Paper::Cm5, Some(..=3 | 5 | 6)) => Err(usage("of cm5 there are the tables 4, 7 and 8")),
+        _ => Ok(()),
+    }
+}
+
+/// The tables of the ConSet paper.
+fn run_tables(
+    table: Option<u8>,
+    args: &ReproduceArgs,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
-    let wanted = |table: u8| args.table.is_none_or(|only| only == table);
+    let wanted = |number: u8| table.is_none_or(|only| only == number);
     if let Some(folder) = &args.meshes {
         files::whole_path(folder)?;
     }

@@ -1,9 +1,10 @@
-//! Reproducing the tables and figures of the ConSet paper, our numbers beside the paper's.
+//! Reproducing the tables and figures of the ConSet paper and of others, our numbers beside the papers'.
 //!
 //! * [`paper`]: the numbers printed in the paper.
 //! * [`patterns`]: Tables 1 to 3 (torus, hypercube, all-to-all), on preset `iwarp-stream`.
 //! * [`meshes`]: Tables 4 to 6 and the data of Figure 5, on preset `iwarp-fem`.
 //! * [`figures`]: Figures 2 to 6 as SVG.
+//! * [`mod@c3`] and [`cm5`]: figures and tables of two other papers, with their numbers ([`beside`]).
 //!
 //! Every number marked *measured* comes from the emulated fabric, with every word checked; every
 //! number marked *predicted* comes from the paper's own cost model, a formula. `docs/fidelity.md`
@@ -12,6 +13,9 @@
 //! Nothing is tuned: the machine is the preset, and the algorithm is
 //! [`Algorithm::Paper`] with its defaults and seed [`SEED`].
 
+pub mod beside;
+pub mod c3;
+pub mod cm5;
 pub mod figures;
 pub mod meshes;
 pub mod paper;

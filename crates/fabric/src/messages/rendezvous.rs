@@ -8,8 +8,8 @@
 //! waits in the network for a receiver. Both cells are busy until the last word was received, the
 //! source in its sending direction and the target in its receiving direction; with half duplex a
 //! cell that is busy in one direction is busy in both, so an exchange of two cells is two messages
-//! in turn. (Seed 004, section 3: CMMD's synchronous messages take 73 us and 0.112 us a byte one way;
-//! its Table 4 has twice that for an exchange. The T3D's synchronous messages of seed 002 differ in
+//! in turn. (Section 3 of the CM-5 paper: CMMD's synchronous messages take 73 us and 0.112 us a byte one
+//! way; its Table 4 has twice that for an exchange. The synchronous messages of the T3D differ in
 //! being full duplex.)
 //!
 //! A message of `m` words and `e` extra words over `d` free links takes

@@ -398,7 +398,7 @@ pub(super) fn reduction_tree(
 }
 
 /// round(density * p * (p - 1)) distinct ordered pairs of different cells, drawn uniformly; the number
-/// of words of each pair is uniform from 1 to `words`. By source, then by target.
+/// of words of each pair is uniform from 1 to `words`, or equal to it. By source, then by target.
 pub(super) fn random(
     cells: &PatternCells<'_>,
     spec: &mut Spec<'_>,
@@ -406,6 +406,7 @@ pub(super) fn random(
 ) -> Result<()> {
     let density: f64 = spec.number("density", 0.1, 0.0, 1.0)?;
     let seed: u64 = spec.number("seed", 1, 0, u64::MAX)?;
+    let equal = spec.number("equal", 0u8, 0, 1)? == 1;
     let others = to_u64(cells.live.len()) - 1;
     let pairs = to_u64(cells.live.len()) * others;
     let count = truncate((density * to_f64(pairs)).round());
@@ -415,7 +416,7 @@ pub(super) fn random(
     for pair in distinct(&mut rng, pairs, count) {
         let (source, other) = (pair / others, pair % others);
         let target = other + u64::from(other >= source);
-        builder.words = rng.random_range(1..=most);
+        builder.words = if equal { most } else { rng.random_range(1..=most) };
         builder.send(cells.live[to_usize(source)], cells.live[to_usize(target)]);
     }
     Ok(())

@@ -6,7 +6,8 @@
 //!
 //! * Connections from a cell to itself (the diagonal of a transpose, the fixed points of bit-reversal,
 //!   any shift on one cell) are omitted: the cell already has the words.
-//! * Every connection has `words` words, except in `random`, where `words` is the maximum.
+//! * Every connection has `words` words, except in `random`, where `words` is the
+//!   maximum unless `equal=1`.
 //! * The order of the connections is fixed: by source unless a pattern's documentation differs. Equal
 //!   specifications give equal sets on any computer.
 //! * Patterns whose steps depend on each other (trees, the complete butterfly) have an order; in the
@@ -151,8 +152,9 @@ pub const LIST: &[Pattern] = &[
         &[
             Parameter::new("density", "0.1", "fraction of all ordered pairs, 0 to 1"),
             Parameter::new("seed", "1", "an integer below 2^64"),
+            Parameter::new("equal", "0", "1: every pair has the given number of words"),
         ],
-        "random pairs; each has 1 word to the given number of words",
+        "random pairs; each has 1 word to the given number of words, or all have that number",
         build::random,
     ),
 ];

@@ -301,6 +301,9 @@ fn random_has_its_density_and_its_seed() {
     assert_eq!(set.connections(), respelt.connections());
     assert_ne!(pairs(&set), pairs(&generate("random:0.2,8", &on, 1000).unwrap()));
     assert_eq!(set.name(), "random-density-0.2-seed-7");
+    let equal = generate("random:density=0.2,seed=7,equal=1", &on, 1000).unwrap();
+    assert_eq!(pairs(&equal).len(), pairs(&set).len());
+    assert!(equal.connections().iter().all(|connection| connection.words == 1000));
     assert!(generate("random:0", &on, 1).unwrap().is_empty());
     assert_eq!(pairs(&generate("random:1", &on, 1).unwrap()), pairs(&made("all-to-all", "iwarp")));
     assert_eq!(generate("random:0.9", &on, 1).unwrap().len(), 3629);
