@@ -280,8 +280,11 @@ pub fn factorisations(cells: u32, levels: usize) -> Vec<Vec<u32>> {
         let root = (2..).find(|&root: &u32| power(root, levels) >= cells.into()).unwrap_or(cells);
         let mut radices = vec![root; levels - 1];
         let rest = u64::from(cells).div_ceil(power(root, levels - 1));
-        radices.push(to_u32(rest.max(2)));
-        found.push(radices);
+        // With a rest of 1, fewer levels of the same radix are enough.
+        if rest > 1 {
+            radices.push(to_u32(rest));
+            found.push(radices);
+        }
     }
     found.push(vec![2; index(cells.next_power_of_two().ilog2())]);
     found.sort_by_key(Vec::len);
