@@ -80,7 +80,7 @@ impl<'a> RendezvousRun<'a> {
                     }
                     let message = self.steps.messages().get(index(row));
                     self.waits.received(row, &mut ready);
-                    let mut next: Vec<u32> = ready.drain(..).collect();
+                    let mut next: Vec<u32> = std::mem::take(&mut ready);
                     for cell in [message.source, message.target] {
                         self.done[cell.index()] += 1;
                         next.extend(self.next_of(cell.0));

@@ -112,7 +112,7 @@ impl<'a> StandingRun<'a> {
                     self.cells[target.index()].receiving = false;
                     self.waits.received(of, &mut ready);
                     self.advance(target.0);
-                    for row in ready.drain(..).collect::<Vec<_>>() {
+                    for row in std::mem::take(&mut ready) {
                         let source = self.ends(row)[0];
                         self.advance(source.0);
                     }
