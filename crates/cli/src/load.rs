@@ -473,7 +473,7 @@ fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError>
 /// The error for a schedule of steps where phases are needed.
 pub(crate) fn is_steps(name: &str) -> InputError {
     wrong_kind(name, "this is a schedule of steps; expected one of phases, or an image")
-        .help("conset verify, show, info and run read schedules of steps")
+        .help("conset run, verify, show, why, diff and info read schedules of steps")
 }
 
 /// The error for a file of a kind that the subcommand does not accept.
@@ -650,11 +650,11 @@ fn compiled_to_steps(
         ("--time-limit", args.time_limit.is_some()),
         ("--rip-up-iterations", args.rip_up_iterations.is_some() && !best),
         ("--algorithm", args.algorithm.is_some() && best),
-        ("--algorithm", args.algorithm == Some(AlgorithmArg::Paper)),
+        ("--algorithm paper", args.algorithm == Some(AlgorithmArg::Paper)),
     ];
     if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
         let by = if best { "--by best" } else { "--by steps" };
-        let message = format!("{option} is for phases; it has no effect with {by}");
+        let message = format!("{option} has no effect with {by}");
         let error = InputError::new(*option, At::Whole, message);
         return Err(error.help(format!("leave out {option}, or {by}")).into());
     }

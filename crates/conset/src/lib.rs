@@ -59,6 +59,7 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 mod search;
+pub mod step_views;
 pub mod steps;
 mod table_diff;
 pub mod why;

@@ -74,12 +74,13 @@ impl StepAlgorithm {
 
     /// The planners to try, in this order.
     fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
-        let cells = to_u32(machine.endpoints().count());
+        let numbered: Arc<[CellId]> = machine.endpoints().collect();
+        let cells = to_u32(numbered.len());
         let twos = vec![2; usize::try_from(cells.max(2).next_power_of_two().ilog2()).unwrap_or(1)];
         let levels = |radices: &[u32], order| {
-            Levels::new(machine, radices, order).map_err(|e| {
+            Levels::numbered(numbered.clone(), radices, order).map_err(|e| {
                 let at = At::Path(self.name());
-                InputError::new("--algorithm", at, e.message)
+                InputError::new("<algorithm>", at, e.message)
                     .help(format!("the machine has {cells} cells"))
             })
         };

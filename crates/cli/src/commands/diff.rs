@@ -7,12 +7,14 @@ use conset::diff::{
     self, ConnectionChange, ConnectionSummary, Diff, PartDiff, PlacedPart, SetDiff, TruncatedList,
     ValueChange,
 };
+use conset::step_views;
 use conset_ir::CellId;
 use conset_ir::convert::to_u64;
 
 use crate::args::DiffArgs;
+use crate::commands::steps;
 use crate::error::CliError;
-use crate::load;
+use crate::load::{self, Either};
 use crate::text::{self, Terminal, number};
 
 /// Details of each kind that are listed without `--all`.
@@ -23,8 +25,20 @@ pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> 
         let error = load::wrong_kind("<stdin>", "standard input can be read once only");
         return Err(error.help("give one of them as a file").into());
     }
-    let a = load::compiled_file(&args.a, terminal)?;
-    let b = load::compiled_file(&args.b, terminal)?;
+    let a = load::any_compiled_file(&args.a, terminal)?;
+    let b = load::any_compiled_file(&args.b, terminal)?;
+    let (a, b) = match (a, b) {
+        (Either::Phases(a), Either::Phases(b)) => (a, b),
+        (Either::Steps(a), Either::Steps(b)) => {
+            let diff = step_views::diff(a.schedule(), b.schedule());
+            return steps::write_diff(&diff, terminal);
+        }
+        _ => {
+            let name = args.b.display().to_string();
+            let message = "one of the files is a schedule of phases, the other one of steps";
+            return Err(load::wrong_kind(&name, message).into());
+        }
+    };
     let diff = diff::diff(&a, &b, if args.all { usize::MAX } else { SHOWN });
     terminal.print(&diff, |out| write_diff(out, &diff))
 }

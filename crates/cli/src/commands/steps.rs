@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
 use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
@@ -292,7 +293,7 @@ pub(crate) fn view(
                 return Err(wrong(&format!("the machine has cells c0 to c{last}, not {cell}")));
             }
             let mut rows =
-                TableRows::new(&["set", "step", "what", "cell", "pieces", "messages", "words"], 5);
+                TableRows::new(&["set", "step", "what", "cell", "pieces", "message", "words"], 5);
             for set in sets() {
                 let steps = &set.steps;
                 let mut starts = (0..steps.messages().steps())
@@ -373,4 +374,85 @@ fn pieces(set: &SetSteps, message: StepMessage<'_>) -> String {
         }
     });
     spelled.collect::<Vec<_>>().join(" ")
+}
+
+/// Prints the way of a connection.
+pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliError> {
+    terminal.print(why, |out| {
+        let StepWhy { set, connection, source, target, .. } = why;
+        let words = text::count(why.words.into(), "word");
+        writeln!(out, "set      {set}: {connection} from {source} to {target}, {words}")?;
+        if why.messages.is_empty() {
+            writeln!(out, "message  none: the words are at their target already")?;
+        }
+        for hop in &why.messages {
+            write!(out, "message  {} {} -> {}: ", hop.step, hop.from, hop.to)?;
+            let words = text::count(hop.words.into(), "word");
+            match hop.pieces {
+                1 => write!(out, "{words}")?,
+                pieces => write!(
+                    out,
+                    "{words} of {} in {}",
+                    text::number(hop.message_words),
+                    text::count(to_u64(pieces), "piece")
+                )?,
+            }
+            writeln!(out, ", received at {}", text::number(hop.received))?;
+            if let Some(after) = &hop.after {
+                let received = text::number(after.received);
+                let EarlierMessage { step, from, to, .. } = after;
+                writeln!(out, "after    {step} {from} -> {to}, received at {received}")?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Prints the differences of two schedules.
+pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), CliError> {
+    terminal.print(diff, |out| {
+        if diff.identical {
+            return writeln!(out, "identical");
+        }
+        if !diff.same_machine {
+            writeln!(out, "machine  differs")?;
+        }
+        for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
+            for name in names {
+                writeln!(out, "{what:<8} set {name}")?;
+            }
+        }
+        for set in &diff.sets {
+            if set.identical {
+                writeln!(out, "set      {}: identical", set.set)?;
+                continue;
+            }
+            let change = |pair: [u64; 2]| match pair {
+                [a, b] if a == b => text::number(a),
+                [a, b] => format!("{} -> {}", text::number(a), text::number(b)),
+            };
+            writeln!(
+                out,
+                "set      {}: {} steps, {} messages, {} words",
+                set.set,
+                change(set.steps.map(to_u64)),
+                change(set.messages.map(to_u64)),
+                change(set.message_words),
+            )?;
+            if let [Some(a), Some(b)] = set.predicted_clocks {
+                writeln!(out, "clocks   {} predicted", change([a, b]))?;
+            }
+            for (what, count, how) in [
+                ("removed", set.removed, ""),
+                ("added", set.added, ""),
+                ("placed", set.rerouted, " over other cells"),
+                ("placed", set.moved, " in other steps"),
+            ] {
+                if count > 0 {
+                    writeln!(out, "{what:<8} {}{how}", text::count(to_u64(count), "connection"))?;
+                }
+            }
+        }
+        Ok(())
+    })
 }

@@ -1,23 +1,36 @@
 //! `conset why`: explaining the phase, route and start of a connection.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use conset::Compiled;
+use conset::step_views;
 use conset::why::{
     self, BlockingSlot, Clocks, Explanation, Feasibility, FullCell, PartExplanation, PhaseChoice,
     RouteExplanation, StartExplanation, WaitCause,
 };
 use conset_ir::convert::to_u64;
-use conset_ir::{At, CellId, ConnectionId, InputError};
+use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError};
 
 use crate::args::WhyArgs;
+use crate::commands::steps;
 use crate::error::CliError;
-use crate::load;
+use crate::load::{self, Either};
 use crate::text::{self, Terminal};
 
 pub(crate) fn run(args: &WhyArgs, terminal: &Terminal) -> Result<(), CliError> {
-    let compiled = load::compiled_file(&args.file, terminal)?;
-    let (row, x) = find(&compiled, &args.connection, args.set_name.as_deref())?;
+    let only = args.set_name.as_deref();
+    let compiled = match load::any_compiled_file(&args.file, terminal)? {
+        Either::Phases(compiled) => compiled,
+        Either::Steps(compiled) => {
+            let sets = compiled.schedule().sets();
+            let names: Vec<_> = sets.iter().map(|set| set.steps.set()).collect();
+            let (row, x) = find(&names, &args.connection, only)?;
+            return steps::write_why(&step_views::why(&sets[row], x), terminal);
+        }
+    };
+    let sets: Vec<_> =
+        compiled.schedule().sets().iter().map(|s| s.timetable.routing().set()).collect();
+    let (row, x) = find(&sets, &args.connection, only)?;
     let timetable = &compiled.schedule().sets()[row].timetable;
     let why = why::why(timetable, &compiled.sets()[row].prediction, x)
         .expect("the connection was found in the set");
@@ -26,13 +39,11 @@ pub(crate) fn run(args: &WhyArgs, terminal: &Terminal) -> Result<(), CliError> {
 
 /// The set and the connection with a name, or with an id with or without `x`.
 fn find(
-    compiled: &Compiled,
+    sets: &[&Arc<ConnectionSet>],
     word: &str,
     set_name: Option<&str>,
 ) -> Result<(usize, ConnectionId), InputError> {
     let wrong = |message: String| InputError::new("why", At::Path(word.to_owned()), message);
-    let sets: Vec<_> =
-        compiled.schedule().sets().iter().map(|s| s.timetable.routing().set()).collect();
     let names = || sets.iter().map(|set| set.name()).collect::<Vec<_>>().join(", ");
     if set_name.is_some_and(|name| sets.iter().all(|set| set.name() != name)) {
         return Err(wrong(format!("no set is named `{}`", set_name.unwrap_or_default()))

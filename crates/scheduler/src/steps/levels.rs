@@ -20,7 +20,7 @@ use super::{MessageCosts, MessageRoute, Protocol};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     radices: Vec<u32>,
-    cells: Vec<CellId>,
+    cells: Arc<[CellId]>,
     order: StepOrder,
 }
 
@@ -38,7 +38,7 @@ impl Levels {
     /// # Errors
     /// As [`Levels::new`].
     pub fn numbered(
-        cells: Vec<CellId>,
+        cells: Arc<[CellId]>,
         radices: &[u32],
         order: StepOrder,
     ) -> Result<Self, ShapeError> {
@@ -60,7 +60,7 @@ impl Levels {
 
     /// One level, in which every cell sends to every other one directly.
     pub fn direct(machine: &Machine, order: StepOrder) -> Self {
-        let cells: Vec<CellId> = machine.endpoints().collect();
+        let cells: Arc<[CellId]> = machine.endpoints().collect();
         let radices = vec![to_u32(cells.len().max(2))];
         Self { radices, cells, order }
     }
@@ -260,28 +260,38 @@ fn ranks(set: &ConnectionSet) -> Vec<u32> {
 /// Radices for `cells` cells, in order of the number of levels: all products of at most `levels`
 /// factors that give the number of cells, then as near to equal as possible, then of twos.
 pub fn factorisations(cells: u32, levels: usize) -> Vec<Vec<u32>> {
-    fn extend(rest: u32, left: usize, head: &mut Vec<u32>, found: &mut Vec<Vec<u32>>) {
+    fn extend(
+        divisors: &[u32],
+        rest: u32,
+        left: usize,
+        head: &mut Vec<u32>,
+        found: &mut Vec<Vec<u32>>,
+    ) {
         if rest == 1 && !head.is_empty() {
             found.push(head.clone());
         }
         if left == 0 {
             return;
         }
-        for factor in (2..=rest).filter(|factor| rest % factor == 0) {
+        for &factor in divisors.iter().filter(|&&factor| rest.is_multiple_of(factor)) {
             head.push(factor);
-            extend(rest / factor, left - 1, head, found);
+            extend(divisors, rest / factor, left - 1, head, found);
             head.pop();
         }
     }
     let cells = cells.max(2);
     let mut found = Vec::new();
-    extend(cells, levels, &mut Vec::new(), &mut found);
+    let divisors: Vec<u32> = (2..=cells).filter(|&factor| cells.is_multiple_of(factor)).collect();
+    extend(&divisors, cells, levels, &mut Vec::new(), &mut found);
     for levels in 2..=levels {
         let root = (2..).find(|&root: &u32| power(root, levels) >= cells.into()).unwrap_or(cells);
         let mut radices = vec![root; levels - 1];
         let rest = u64::from(cells).div_ceil(power(root, levels - 1));
-        radices.push(to_u32(rest.max(2)));
-        found.push(radices);
+        // With a rest of 1, fewer levels of the same radix are enough.
+        if rest > 1 {
+            radices.push(to_u32(rest));
+            found.push(radices);
+        }
     }
     found.push(vec![2; index(cells.next_power_of_two().ilog2())]);
     found.sort_by_key(Vec::len);

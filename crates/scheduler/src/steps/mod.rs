@@ -48,9 +48,14 @@ pub type MessageRoute<'a> = dyn FnMut(CellId, CellId, &mut Vec<LinkId>) + 'a;
 /// are busy with the software of both and with the words. With `Standing`, cells launch in the order
 /// of their lists and receive in the order of arrival, as on the emulated fabric.
 pub fn predict(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<'_>) -> u64 {
+    predict_ends(steps, protocol, route).into_iter().max().unwrap_or(0)
+}
+
+/// Predicts for each message the clock at which it has been received, as [`predict()`].
+pub fn predict_ends(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<'_>) -> Vec<u64> {
     match protocol {
-        Protocol::Rendezvous => rendezvous::predict(steps, route),
-        Protocol::Standing => standing::predict(steps, route),
+        Protocol::Rendezvous => rendezvous::ends(steps, route),
+        Protocol::Standing => standing::ends(steps, route),
     }
 }
 

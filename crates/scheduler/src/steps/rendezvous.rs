@@ -16,11 +16,11 @@ use conset_ir::{Lists, Protocol, StepWaits, Steps};
 use super::links::LinkQueues;
 use super::{MessageCosts, MessageRoute};
 
-/// Clocks until the last message has been received.
-pub(super) fn predict(steps: &Steps, route: &mut MessageRoute<'_>) -> u64 {
+/// Clocks until each message has been received.
+pub(super) fn ends(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<u64> {
     let mut run = RendezvousRun::new(steps);
     run.run(route);
-    run.now
+    run.ends
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,7 @@ struct RendezvousRun<'a> {
     links: LinkQueues,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
+    ends: Vec<u64>,
 }
 
 impl<'a> RendezvousRun<'a> {
@@ -57,6 +58,7 @@ impl<'a> RendezvousRun<'a> {
             links: LinkQueues::new(machine.link_count()),
             events: BinaryHeap::new(),
             now: 0,
+            ends: vec![0; steps.messages().len()],
         }
     }
 
@@ -74,6 +76,7 @@ impl<'a> RendezvousRun<'a> {
             match event {
                 Event::Launch => self.launch(row, route),
                 Event::End => {
+                    self.ends[index(row)] = now;
                     self.links.release(row, &mut retried);
                     for row in retried.drain(..) {
                         self.launch(row, route);
@@ -87,8 +90,11 @@ impl<'a> RendezvousRun<'a> {
                     self.waits.received(row, &mut ready);
                     let target = self.steps.messages().get(index(row)).target;
                     let started = self.end_operation(target.0);
-                    let others = ready.drain(..).filter(|&row| Some(row) != started);
-                    others.collect::<Vec<_>>().into_iter().for_each(|row| self.start(row));
+                    for row in std::mem::take(&mut ready) {
+                        if Some(row) != started {
+                            self.start(row);
+                        }
+                    }
                 }
             }
         }

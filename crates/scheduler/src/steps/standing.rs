@@ -21,14 +21,14 @@ use conset_ir::{CellId, Lists, Protocol, StepWaits, Steps};
 use super::links::LinkQueues;
 use super::{MessageCosts, MessageRoute};
 
-/// Clocks until the last message has been received.
-pub(super) fn predict(steps: &Steps, route: &mut MessageRoute<'_>) -> u64 {
+/// Clocks until each message has been received.
+pub(super) fn ends(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<u64> {
     let mut run = StandingRun::new(steps);
     for cell in 0..run.sends.rows() {
         run.advance(cell);
     }
     run.run(route);
-    run.now
+    run.ends
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +68,7 @@ struct StandingRun<'a> {
     links: LinkQueues,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
+    ends: Vec<u64>,
 }
 
 impl<'a> StandingRun<'a> {
@@ -84,6 +85,7 @@ impl<'a> StandingRun<'a> {
             links: LinkQueues::new(machine.link_count()),
             events: BinaryHeap::new(),
             now: 0,
+            ends: vec![0; steps.messages().len()],
         }
     }
 
@@ -105,6 +107,7 @@ impl<'a> StandingRun<'a> {
                     self.advance(target.0);
                 }
                 Event::End => {
+                    self.ends[index(of)] = now;
                     self.links.release(of, &mut retried);
                     retried.drain(..).for_each(|row| self.launch(row, route));
                     let target = self.ends(of)[1];
@@ -115,7 +118,7 @@ impl<'a> StandingRun<'a> {
                 }
                 Event::Copied => {
                     self.waits.received(of, &mut ready);
-                    for row in ready.drain(..).collect::<Vec<_>>() {
+                    for row in std::mem::take(&mut ready) {
                         let source = self.ends(row)[0];
                         self.advance(source.0);
                     }

@@ -1,0 +1,303 @@
+//! Explanations and comparisons of step plans: the way of one connection, and what differs between
+//! two plans.
+//!
+//! The way of a connection is its pieces, message by message, each with the clock at which the cost
+//! model expects it to be received, and with the operation that its cells complete last before it.
+//! Two plans are compared set by set; connections are matched by their ends, the first from one cell
+//! to another with the first, and so on.
+
+use std::collections::BTreeMap;
+
+use conset_fabric::messages::MessageRoutes;
+use conset_ir::convert::{index, to_u32};
+use conset_ir::{
+    CellId, ConnectionId, ConnectionSet, LinkId, Protocol, SetSteps, StepId, StepSchedule,
+};
+use conset_scheduler::steps::predict_ends;
+use serde::Serialize;
+
+/// Why the words of a connection arrive when they do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepWhy {
+    /// The set.
+    pub set: String,
+    /// The connection.
+    pub connection: ConnectionId,
+    /// Its source.
+    pub source: CellId,
+    /// Its target.
+    pub target: CellId,
+    /// Its words.
+    pub words: u32,
+    /// The messages with pieces of it, in the order of the plan.
+    pub messages: Vec<StepHop>,
+}
+
+/// A message with a piece of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepHop {
+    /// Its step.
+    pub step: StepId,
+    /// The cell that sends it.
+    pub from: CellId,
+    /// The cell that receives it.
+    pub to: CellId,
+    /// The words of the piece.
+    pub words: u32,
+    /// The words of all pieces of the message.
+    pub message_words: u64,
+    /// The number of pieces of the message.
+    pub pieces: usize,
+    /// Clocks until it has been received, as predicted.
+    pub received: u64,
+    /// The last message that one of its cells completes before it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<EarlierMessage>,
+}
+
+/// A message that another one follows in the list of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct EarlierMessage {
+    /// Its step.
+    pub step: StepId,
+    /// The cell that sends it.
+    pub from: CellId,
+    /// The cell that receives it.
+    pub to: CellId,
+    /// Clocks until it has been received, as predicted.
+    pub received: u64,
+}
+
+/// Explains the way of a connection of a verified plan.
+///
+/// # Panics
+/// If the set has no such connection.
+pub fn why(set: &SetSteps, x: ConnectionId) -> StepWhy {
+    let steps = &set.steps;
+    let machine = steps.machine();
+    let mut routes = MessageRoutes::new(machine);
+    let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
+        routes.links(source, target, links);
+    };
+    let ends = predict_ends(steps, Protocol::of(machine), &mut route);
+    let lists = steps.lists();
+    let messages = steps.messages();
+    let mut step_of = vec![StepId(0); messages.len()];
+    for (step, _) in steps.iter() {
+        step_of[messages.of_step(step)].fill(step);
+    }
+    let earlier = |row: u32| {
+        let message = messages.get(index(row));
+        let before = [message.source, message.target].map(|cell| {
+            let list = lists.of(cell.0);
+            let at = list.iter().position(|&other| other == row)?;
+            at.checked_sub(1).map(|at| list[at])
+        });
+        let last = before.into_iter().flatten().max_by_key(|&row| ends[index(row)])?;
+        let message = messages.get(index(last));
+        Some(EarlierMessage {
+            step: step_of[index(last)],
+            from: message.source,
+            to: message.target,
+            received: ends[index(last)],
+        })
+    };
+    let mut hops = Vec::new();
+    for (row, message) in messages.iter().enumerate() {
+        for piece in message.pieces.iter().filter(|piece| piece.connection == x) {
+            hops.push(StepHop {
+                step: step_of[row],
+                from: message.source,
+                to: message.target,
+                words: piece.words,
+                message_words: message.words(),
+                pieces: message.pieces.len(),
+                received: ends[row],
+                after: earlier(to_u32(row)),
+            });
+        }
+    }
+    let connection = steps.set().get(x);
+    StepWhy {
+        set: steps.set().name().to_owned(),
+        connection: x,
+        source: connection.source,
+        target: connection.target,
+        words: connection.words,
+        messages: hops,
+    }
+}
+
+/// What differs between two schedules of steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepDiff {
+    /// Whether machine, sets and messages are equal.
+    pub identical: bool,
+    /// Whether the machines are equal.
+    pub same_machine: bool,
+    /// Sets that only the first schedule has.
+    pub removed: Vec<String>,
+    /// Sets that only the second schedule has.
+    pub added: Vec<String>,
+    /// The sets of both.
+    pub sets: Vec<StepSetDiff>,
+}
+
+/// What differs between two step plans; pairs are of the first and of the second.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StepSetDiff {
+    /// The set.
+    pub set: String,
+    /// Whether connections and messages are equal.
+    pub identical: bool,
+    /// Steps.
+    pub steps: [usize; 2],
+    /// Messages.
+    pub messages: [usize; 2],
+    /// Words of all messages.
+    pub message_words: [u64; 2],
+    /// Predicted clocks, if they are stated.
+    pub predicted_clocks: [Option<u64>; 2],
+    /// Connections that only the first plan has.
+    pub removed: usize,
+    /// Connections that only the second plan has.
+    pub added: usize,
+    /// Connections of both that go over other cells.
+    pub rerouted: usize,
+    /// Connections of both that go over the same cells in other steps.
+    pub moved: usize,
+}
+
+/// Compares two schedules of steps.
+pub fn diff(a: &StepSchedule, b: &StepSchedule) -> StepDiff {
+    let name = |set: &SetSteps| set.steps.set().name().to_owned();
+    let missing = |from: &StepSchedule, to: &StepSchedule| -> Vec<String> {
+        let known: Vec<String> = to.sets().iter().map(name).collect();
+        from.sets().iter().map(name).filter(|name| !known.contains(name)).collect()
+    };
+    let same_machine = a.machine() == b.machine();
+    let other = |set: &SetSteps| b.sets().iter().find(|other| name(other) == name(set));
+    let pairs = a.sets().iter().filter_map(|set| Some((set, other(set)?)));
+    let sets: Vec<StepSetDiff> = pairs.map(|(a, b)| set_diff(a, b)).collect();
+    let (removed, added) = (missing(a, b), missing(b, a));
+    let identical = same_machine
+        && removed.is_empty()
+        && added.is_empty()
+        && sets.iter().all(|set| set.identical);
+    StepDiff { identical, same_machine, removed, added, sets }
+}
+
+fn set_diff(a: &SetSteps, b: &SetSteps) -> StepSetDiff {
+    let both = [a, b];
+    let messages = both.map(|set| set.steps.messages());
+    let [ways_a, ways_b] = both.map(ways);
+    let keys_a = keys(a.steps.set());
+    let keys_b: BTreeMap<Key, usize> =
+        keys(b.steps.set()).into_iter().enumerate().map(|(row, key)| (key, row)).collect();
+    let (mut common, mut rerouted, mut moved) = (0, 0, 0);
+    for (row, key) in keys_a.iter().enumerate() {
+        let Some(&other) = keys_b.get(key) else { continue };
+        common += 1;
+        let (a, b) = (&ways_a[row], &ways_b[other]);
+        let cells = |way: &Way| way.iter().map(|hop| hop.1).collect::<Vec<_>>();
+        if cells(a) != cells(b) {
+            rerouted += 1;
+        } else if a != b {
+            moved += 1;
+        }
+    }
+    StepSetDiff {
+        set: a.steps.set().name().to_owned(),
+        identical: a.steps.set() == b.steps.set() && messages[0] == messages[1],
+        steps: messages.map(|messages| messages.steps()),
+        messages: messages.map(|messages| messages.len()),
+        message_words: messages.map(|m| m.iter().map(|message| message.words()).sum()),
+        predicted_clocks: both.map(|set| set.predicted_clocks),
+        removed: keys_a.len() - common,
+        added: keys_b.len() - common,
+        rerouted,
+        moved,
+    }
+}
+
+/// The messages of a connection: the step, and the cells and words of its piece.
+type Way = Vec<(StepId, (CellId, CellId, u32, u32))>;
+
+/// The ends of a connection, and how many connections before it have the same ends.
+type Key = (CellId, CellId, u32);
+
+fn ways(set: &SetSteps) -> Vec<Way> {
+    let mut ways = vec![Vec::new(); set.steps.set().len()];
+    for (step, messages) in set.steps.iter() {
+        for message in messages {
+            for piece in message.pieces {
+                let hop = (message.source, message.target, piece.first_word, piece.words);
+                ways[piece.connection.index()].push((step, hop));
+            }
+        }
+    }
+    ways
+}
+
+fn keys(set: &ConnectionSet) -> Vec<Key> {
+    let mut seen: BTreeMap<(CellId, CellId), u32> = BTreeMap::new();
+    let key = |(_, connection): (_, &conset_ir::Connection)| {
+        let count = seen.entry((connection.source, connection.target)).or_default();
+        *count += 1;
+        (connection.source, connection.target, *count - 1)
+    };
+    set.iter().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use conset_ir::{Connection, Machine};
+
+    use super::*;
+    use crate::steps::{StepAlgorithm, StepCompiler};
+
+    fn compiled(algorithm: StepAlgorithm) -> StepSchedule {
+        let machine = Arc::new(Machine::from_spec("hypercube:3").unwrap());
+        let pairs = (0..8).flat_map(|a| (0..8).map(move |b| (a, b))).filter(|(a, b)| a != b);
+        let rows = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 5)).collect();
+        let set = ConnectionSet::new("s", rows).unwrap();
+        let compiler = StepCompiler::new(&machine).algorithm(algorithm);
+        compiler.compile(&set.into(), &mut |_| ()).unwrap().schedule().clone()
+    }
+
+    #[test]
+    fn the_way_of_a_connection_is_followed() {
+        let schedule = compiled(StepAlgorithm::Recursive);
+        let set = &schedule.sets()[0];
+        // x6 is from c0 to c7, over c4 and c6.
+        let why = why(set, ConnectionId(6));
+        let cells: Vec<(u32, u32)> =
+            why.messages.iter().map(|hop| (hop.from.0, hop.to.0)).collect();
+        assert_eq!(cells, [(0, 4), (4, 6), (6, 7)]);
+        assert!(why.messages[0].after.is_none());
+        assert!(why.messages.windows(2).all(|pair| pair[0].received < pair[1].received));
+        assert!(why.messages.iter().all(|hop| (hop.pieces, hop.message_words) == (4, 20)));
+        assert_eq!(Some(why.messages[2].received), set.predicted_clocks);
+    }
+
+    #[test]
+    fn differences_are_counted() {
+        let pairwise = StepAlgorithm::parse("pairwise").unwrap();
+        let balanced = StepAlgorithm::parse("balanced").unwrap();
+        let (a, b, c) =
+            (compiled(pairwise), compiled(balanced), compiled(StepAlgorithm::Recursive));
+        assert!(diff(&a, &a).identical);
+        let orders = &diff(&a, &b).sets[0];
+        assert!(!orders.identical && orders.rerouted == 0 && orders.moved > 0);
+        let levels = &diff(&a, &c).sets[0];
+        // Connections between cells that differ in one bit are direct in both.
+        assert_eq!((levels.messages, levels.rerouted), ([56, 24], 32));
+    }
+}
