@@ -389,6 +389,28 @@ mod tests {
     }
 
     #[test]
+    fn fat_trees_with_any_parents_are_connected_by_shortest_ways_through_common_groups() {
+        for leaves in [1u32, 2, 4, 7, 16, 17, 40] {
+            for parents in [vec![1], vec![3, 1], vec![1, 1, 5], vec![2, 2, 2, 4]] {
+                let tree = Topology::FatTree { leaves, parents };
+                let (nodes, _) = counts(&tree);
+                let levels = tree.fat_tree_levels();
+                assert_eq!(nodes, levels.iter().map(|l| l.groups * l.nodes).sum::<usize>());
+                let parameters = crate::Parameters::iwarp();
+                let machine = crate::Machine::new("t", tree, parameters, vec![], vec![]).unwrap();
+                for source in machine.endpoints() {
+                    let hops = machine.hops_from(source);
+                    for target in machine.endpoints() {
+                        let apart = 32 - (source.0 ^ target.0).leading_zeros();
+                        assert_eq!(hops[target.index()], 2 * apart.div_ceil(2));
+                    }
+                    assert!(!hops.contains(&u32::MAX), "{source} reaches every switch");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn sizes_out_of_bounds_are_refused() {
         for bad in [
             Topology::Torus { dims: vec![] },

@@ -46,7 +46,8 @@ fn solve(
 
 #[test]
 fn a_solver_gives_the_same_both_ways_and_takes_the_clocks_of_either() {
-    for (spec, half) in [("iwarp:4x4", false), ("mesh:3x2", true), ("ring:2", false)] {
+    let specs = ["iwarp:4x4", "mesh:3x2", "ring:2", "cm5:6", "t3d:3x2x1"];
+    for (spec, half) in specs.map(|spec| (spec, spec == "mesh:3x2")) {
         let machine = build::machine(spec, |p| {
             p.channels_per_cell = 8;
             if half {
