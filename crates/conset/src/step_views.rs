@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 
 use conset_fabric::messages::MessageRoutes;
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{
-    CellId, ConnectionId, ConnectionSet, LinkId, Protocol, SetSteps, StepId, StepSchedule,
-};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, LinkId, SetSteps, StepId, StepSchedule};
 use conset_scheduler::steps::predict_ends;
 use serde::Serialize;
 
@@ -82,7 +80,7 @@ pub fn why(set: &SetSteps, x: ConnectionId) -> StepWhy {
     let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
         routes.links(source, target, links);
     };
-    let ends = predict_ends(steps, Protocol::of(machine), &mut route);
+    let ends = predict_ends(steps, machine.parameters().protocol, &mut route);
     let lists = steps.lists();
     let messages = steps.messages();
     let mut step_of = vec![StepId(0); messages.len()];

@@ -145,7 +145,8 @@ fn c3_charges_the_units_of_the_papers_figures() {
 #[test]
 fn the_cm5s_irregular_patterns() {
     let [times, _, ours] = cm5::table_4(4).unwrap();
-    let errors = times.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.error_percent.unwrap());
+    let errors =
+        times.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.error_percent.unwrap());
     let errors: Vec<f64> = errors.map(f64::abs).collect();
     let within = |limit: f64| errors.iter().filter(|&&error| error <= limit).count();
     assert!(within(10.0) >= 22 && within(20.0) >= 29 && within(35.0) == 32, "{errors:?}");

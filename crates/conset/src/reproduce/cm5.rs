@@ -109,7 +109,7 @@ fn messages(cells: u32, pairs: &[(u32, u32)], bytes: u32) -> Result<f64, Compile
     Ok(1e3 * milliseconds(machine.parameters(), clocks))
 }
 
-fn planner_bug(error: &dyn std::fmt::Display) -> CompileError {
+fn planner_bug(error: &dyn ToString) -> CompileError {
     CompileError::bug("the planner of steps", error)
 }
 
@@ -222,7 +222,8 @@ pub fn table_4(patterns: u64) -> Result<[PaperTable; 3], CompileError> {
     let mut ours = PaperTable::new((Exhibit::Table, 4), "the same, order `loaded`", &columns);
     for (density, bytes, paper) in TABLE_4 {
         let name = format!("{density} %, {bytes} bytes");
-        let runs = (0..patterns).into_par_iter().map(|row| irregular(&machine, density, bytes, row));
+        let runs =
+            (0..patterns).into_par_iter().map(|row| irregular(&machine, density, bytes, row));
         let runs = runs.collect::<Result<Vec<[f64; 6]>, CompileError>>()?;
         let count = to_f64(patterns);
         let mean = |column: usize| runs.iter().map(|run| run[column]).sum::<f64>() / count;
@@ -253,7 +254,8 @@ fn irregular(
     let words = bytes / machine.parameters().word_bytes;
     let set = Arc::new(patterns::generate(&spec, machine, words)?);
     let mut numbers = [0.0; 6];
-    for (number, order) in numbers.iter_mut().zip(IRREGULAR.into_iter().chain([StepOrder::Loaded])) {
+    for (number, order) in numbers.iter_mut().zip(IRREGULAR.into_iter().chain([StepOrder::Loaded]))
+    {
         *number = milliseconds(machine.parameters(), measured(machine, &set, order)?);
     }
     let bound = least_clocks_direct(machine, &set, machine.parameters().protocol);
