@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conset::fabric::messages::{MessageOptions, MessageRoutes, run_steps};
 use conset::ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Document, LinkId, Machine, Program, Protocol,
+    CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, LinkId, Machine, Program, Protocol,
     Steps,
 };
 use conset::scheduler::steps::{Levels, StepOrder, factorisations, predict};
@@ -39,8 +39,16 @@ fn machines() -> impl Strategy<Value = (Arc<Machine>, ConnectionSet)> {
         (1..=6u32, 1..=6u32).prop_map(|(a, b)| format!("mesh:{a}x{b}")),
         (1..=5u32).prop_map(|d| format!("hypercube:{d}")),
     ];
-    specs.prop_flat_map(|spec| {
-        let machine = Arc::new(Machine::from_spec(&spec).unwrap());
+    (specs, any::<bool>(), any::<bool>()).prop_flat_map(|(spec, rendezvous, half)| {
+        let machine = Machine::from_spec(&spec).unwrap();
+        let mut parameters = machine.parameters().clone();
+        if rendezvous {
+            (parameters.protocol, parameters.copy_clocks_per_word) = (Protocol::Rendezvous, 3);
+        }
+        if half {
+            parameters.duplex = Duplex::Half;
+        }
+        let machine = Arc::new(machine.with_parameters(parameters).unwrap());
         let cells = machine.agent_count() as u32;
         (Just(machine), sets(cells))
     })
@@ -72,7 +80,7 @@ proptest! {
             for order in StepOrder::ALL {
                 let levels = Levels::new(&machine, &radices, order).unwrap();
                 let steps =
-                    levels.plan(&machine, &set, Protocol::Standing, &mut route).unwrap();
+                    levels.plan(&machine, &set, machine.parameters().protocol, &mut route).unwrap();
                 let report = verify::check_steps(&steps);
                 prop_assert!(report.is_ok(), "{order:?} {radices:?}: {}", report.unwrap_err());
                 prop_assert!(delivered(&steps));
