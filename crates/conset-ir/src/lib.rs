@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  Program ─► ConnectionSet ─► Routing ─► Timetable ─► Schedule      (what the compiler decides)
-//!                                             └──────► Image         (what a runtime loads)
+//!                     │                       └──────► Image         (what a runtime loads)
+//!                     └─► Steps ─► StepSchedule                      (messages instead of tables)
 //!  Machine ───────────────────────── used by all of them ──────────
 //! ```
 //!
