@@ -49,8 +49,10 @@ fn columns(line: &str) -> Vec<&str> {
     cells
 }
 
+/// The files of a folder and of the folders in it.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect()
+    let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 #[test]
