@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conset::fabric::messages::{MessageOptions, MessageRoutes, run_steps};
 use conset::ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, LinkId, Machine, Program, Protocol,
-    Steps,
+    CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, LinkId, Machine, Program,
+    Protocol, Steps,
 };
 use conset::scheduler::steps::{Levels, StepOrder, factorisations, predict};
 use conset::steps::{CompiledSteps, StepAlgorithm, StepCompiler};
