@@ -1,4 +1,4 @@
-//! Step plans: the CM-5's measurements (seed 004, section 3), closed forms, words that are passed on,
+//! Step plans: the CM-5's measurements (section 3 of its paper), closed forms, words that are passed on,
 //! random plans under both protocols.
 
 mod build;

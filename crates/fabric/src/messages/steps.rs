@@ -8,8 +8,8 @@
 //! * **Standing:** each cell sends the messages of its list in order, the next one when the tail of
 //!   the last one has left, and receives messages in order of arrival. They have a place in its
 //!   memory, since the plan is known.
-//! * **Rendezvous:** each cell executes its list strictly in order, sends and receives alike. (Seed
-//!   004: an exchange of two cells is two messages in turn.)
+//! * **Rendezvous:** each cell executes its list strictly in order, sends and receives alike. (On
+//!   the CM-5, an exchange of two cells is two messages in turn.)
 //!
 //! The words are those of [`synthetic_word`] of their connection, so the value of a word identifies
 //! it wherever it is. Connections of a cell to itself need no message.
