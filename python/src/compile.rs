@@ -165,6 +165,7 @@ fn read_path(
             let message = "this is compiled already";
             Err(InputError::new(name, At::Whole, message).help("load it with conset.load").into())
         }
+        Input::Steps(_) => Err(of_steps(&name)),
         Input::Machine(_) => {
             let message = "this is a machine; \
                            expected a mesh, graph, matrix, connection set or schedule";
@@ -188,6 +189,12 @@ fn partitioned(
     }
 }
 
+fn of_steps(name: &str) -> Failure {
+    let message = "this is a schedule of steps; expected one of phases, or an image";
+    let help = "the command `conset` reads schedules of steps";
+    InputError::new(name, At::Whole, message).help(help).into()
+}
+
 fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<Compiled, Failure> {
     let (name, bytes) = files::read(path)?;
     let not_compiled = |message: &str| {
@@ -206,6 +213,7 @@ fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<Compiled, F
     match Document::parse_any(&name, &bytes)? {
         Document::Schedule(schedule) => Ok(Compiled::import(schedule, observer)?),
         Document::Image(image) => Ok(Compiled::import_image(image, observer)?),
+        Document::Steps(_) => Err(of_steps(&name)),
         _ => Err(not_compiled(wanted)),
     }
 }
