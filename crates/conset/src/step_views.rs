@@ -3,16 +3,18 @@
 //!
 //! The way of a connection is its pieces, message by message, each with the clock at which the cost
 //! model expects it to be received, and with the operation that its cells complete last before it.
-//! Two plans are compared set by set; connections are matched by their ends, the first from one cell
-//! to another with the first, and so on.
+//! Two plans are compared set by set; their connections match as those of phases do, by name or by
+//! ends.
 
 use std::collections::BTreeMap;
 
 use conset_fabric::messages::MessageRoutes;
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, ConnectionId, ConnectionSet, LinkId, SetSteps, StepId, StepSchedule};
+use conset_ir::{CellId, ConnectionId, LinkId, SetSteps, StepId, StepSchedule};
 use conset_scheduler::steps::predict_ends;
 use serde::Serialize;
+
+use crate::pairing::ConnectionPairs;
 
 /// Why the words of a connection arrive when they do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -173,16 +175,15 @@ pub struct StepSetDiff {
 
 /// Compares two schedules of steps.
 pub fn diff(a: &StepSchedule, b: &StepSchedule) -> StepDiff {
-    let name = |set: &SetSteps| set.steps.set().name().to_owned();
-    let missing = |from: &StepSchedule, to: &StepSchedule| -> Vec<String> {
-        let known: Vec<String> = to.sets().iter().map(name).collect();
-        from.sets().iter().map(name).filter(|name| !known.contains(name)).collect()
+    let (sets_a, sets_b) = (by_name(a), by_name(b));
+    let missing = |from: &StepSchedule, to: &BTreeMap<&str, &SetSteps>| -> Vec<String> {
+        let names = from.sets().iter().map(name);
+        names.filter(|name| !to.contains_key(name)).map(str::to_owned).collect()
     };
     let same_machine = a.machine() == b.machine();
-    let other = |set: &SetSteps| b.sets().iter().find(|other| name(other) == name(set));
-    let pairs = a.sets().iter().filter_map(|set| Some((set, other(set)?)));
+    let pairs = a.sets().iter().filter_map(|set| Some((set, *sets_b.get(name(set))?)));
     let sets: Vec<StepSetDiff> = pairs.map(|(a, b)| set_diff(a, b)).collect();
-    let (removed, added) = (missing(a, b), missing(b, a));
+    let (removed, added) = (missing(a, &sets_b), missing(b, &sets_a));
     let identical = same_machine
         && removed.is_empty()
         && added.is_empty()
@@ -190,18 +191,24 @@ pub fn diff(a: &StepSchedule, b: &StepSchedule) -> StepDiff {
     StepDiff { identical, same_machine, removed, added, sets }
 }
 
+fn name(set: &SetSteps) -> &str {
+    set.steps.set().name()
+}
+
+fn by_name(schedule: &StepSchedule) -> BTreeMap<&str, &SetSteps> {
+    schedule.sets().iter().map(|set| (name(set), set)).collect()
+}
+
 fn set_diff(a: &SetSteps, b: &SetSteps) -> StepSetDiff {
     let both = [a, b];
     let messages = both.map(|set| set.steps.messages());
     let [ways_a, ways_b] = both.map(ways);
-    let keys_a = keys(a.steps.set());
-    let keys_b: BTreeMap<Key, usize> =
-        keys(b.steps.set()).into_iter().enumerate().map(|(row, key)| (key, row)).collect();
+    let pairs = ConnectionPairs::of(a.steps.set(), b.steps.set());
     let (mut common, mut rerouted, mut moved) = (0, 0, 0);
-    for (row, key) in keys_a.iter().enumerate() {
-        let Some(&other) = keys_b.get(key) else { continue };
+    for (id, _) in a.steps.set().iter() {
+        let Some(other) = pairs.in_b(id) else { continue };
         common += 1;
-        let (a, b) = (&ways_a[row], &ways_b[other]);
+        let (a, b) = (&ways_a[id.index()], &ways_b[other.index()]);
         let cells = |way: &Way| way.iter().map(|hop| hop.1).collect::<Vec<_>>();
         if cells(a) != cells(b) {
             rerouted += 1;
@@ -216,8 +223,8 @@ fn set_diff(a: &SetSteps, b: &SetSteps) -> StepSetDiff {
         messages: messages.map(|messages| messages.len()),
         message_words: messages.map(|m| m.iter().map(|message| message.words()).sum()),
         predicted_clocks: both.map(|set| set.predicted_clocks),
-        removed: keys_a.len() - common,
-        added: keys_b.len() - common,
+        removed: ways_a.len() - common,
+        added: ways_b.len() - common,
         rerouted,
         moved,
     }
@@ -225,9 +232,6 @@ fn set_diff(a: &SetSteps, b: &SetSteps) -> StepSetDiff {
 
 /// The messages of a connection: the step, and the cells and words of its piece.
 type Way = Vec<(StepId, (CellId, CellId, u32, u32))>;
-
-/// The ends of a connection, and how many connections before it have the same ends.
-type Key = (CellId, CellId, u32);
 
 fn ways(set: &SetSteps) -> Vec<Way> {
     let mut ways = vec![Vec::new(); set.steps.set().len()];
@@ -242,21 +246,11 @@ fn ways(set: &SetSteps) -> Vec<Way> {
     ways
 }
 
-fn keys(set: &ConnectionSet) -> Vec<Key> {
-    let mut seen: BTreeMap<(CellId, CellId), u32> = BTreeMap::new();
-    let key = |(_, connection): (_, &conset_ir::Connection)| {
-        let count = seen.entry((connection.source, connection.target)).or_default();
-        *count += 1;
-        (connection.source, connection.target, *count - 1)
-    };
-    set.iter().map(key).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use conset_ir::{Connection, Machine};
+    use conset_ir::{Connection, ConnectionSet, Machine};
 
     use super::*;
     use crate::steps::{StepAlgorithm, StepCompiler};
@@ -297,5 +291,27 @@ mod tests {
         let levels = &diff(&a, &c).sets[0];
         // Connections between cells that differ in one bit are direct in both.
         assert_eq!((levels.messages, levels.rerouted), ([56, 24], 32));
+    }
+
+    #[test]
+    fn named_connections_match_by_name() {
+        let machine = Arc::new(Machine::from_spec("hypercube:2").unwrap());
+        let made = |names: [&str; 2]| {
+            let named = |name: &str, words| Connection {
+                name: Some(name.into()),
+                ..Connection::new(CellId(0), CellId(3), words)
+            };
+            let rows = names.into_iter().zip([5, 6]).map(|(name, words)| named(name, words));
+            let set = ConnectionSet::new("s", rows.collect()).unwrap();
+            let compiled = StepCompiler::new(&machine).compile(&set.into(), &mut |_| ()).unwrap();
+            compiled.schedule().clone()
+        };
+        let counts = |names| {
+            let diff = diff(&made(["left", "right"]), &made(names));
+            (diff.sets[0].removed, diff.sets[0].added)
+        };
+        assert_eq!(counts(["left", "right"]), (0, 0));
+        assert_eq!(counts(["right", "left"]), (0, 0));
+        assert_eq!(counts(["left", "other"]), (1, 1));
     }
 }
