@@ -70,7 +70,7 @@ fn set_image(set: &Set, cells: usize) -> Result<SetImage, ShapeError> {
         built = built.with_nodes(NodeLists::from_lists(lists))?;
     }
     let phases = set.phases.iter().map(|phase| phase_image(phase, cells)).collect();
-    Ok(SetImage { set: Arc::new(built), phases })
+    Ok(SetImage::of_phases(Arc::new(built), phases))
 }
 
 fn phase_image(phase: &Phase, cells: usize) -> PhaseImage {
