@@ -251,11 +251,14 @@ impl FabricDriver<'_> {
                 self.computation.made_progress();
                 let mut events = Vec::new();
                 self.messages.engine.take_events(&mut events);
+                // A message that is received and read makes room for another one, so its sender is
+                // looked up in the event.
+                events.iter().for_each(|event| self.trace_message(&state.queue, event));
                 for event in events {
-                    self.trace_message(&state.queue, &event);
+                    let (source, envelope) = (event.message.source, event.message.label.0);
                     match event.direction {
-                        Direction::Send => self.departed(state, event.message.label.0)?,
-                        Direction::Receive => self.arrived(state, event.message.label.0)?,
+                        Direction::Send => self.departed(state, source, envelope)?,
+                        Direction::Receive => self.arrived(state, envelope)?,
                     }
                 }
             }
@@ -264,9 +267,14 @@ impl FabricDriver<'_> {
     }
 
     /// A message has left its source.
-    fn departed(&mut self, state: &mut FabricState, envelope: u32) -> Result<(), RunError> {
+    fn departed(
+        &mut self,
+        state: &mut FabricState,
+        source: CellId,
+        envelope: u32,
+    ) -> Result<(), RunError> {
         let queue = &state.queue;
-        let row = index(self.place[queue.envelope(envelope).source.index()]);
+        let row = index(self.place[source.index()]);
         match self.states[row] {
             CellState::Departure(sent) if sent == envelope => self.make_ready(row),
             CellState::MessageExchange(set) => {

@@ -1,0 +1,74 @@
+//! Step plans executed by the runtime: any set by any levels and order delivers its words on the
+//! fabric and on threads, and takes as many clocks as the plan on the fabric alone.
+
+#[path = "common/step_cases.rs"]
+mod step_cases;
+
+use conset_fabric::messages::{MessageOptions, run_steps};
+use conset_runtime::ir::ConnectionId;
+use conset_runtime::{ThreadOptions, Transport, World};
+use conset_verify as verify;
+use proptest::prelude::*;
+use step_cases::{case, image, wrong_words};
+
+/// All properties of one case.
+fn check(seed: u64) -> Result<(), TestCaseError> {
+    let steps = case(seed);
+    let verified = verify::check_steps(&steps);
+    prop_assert!(verified.is_ok(), "{}", verified.unwrap_err());
+    let image = image(&steps);
+    prop_assert!(verify::check_image(&image).is_ok());
+    let world = World::new(image);
+    let workers = 1 + (seed % 3) as usize;
+    let transports =
+        [Transport::Fabric, Transport::Threads(ThreadOptions::workers(workers))];
+    for transport in transports {
+        let name = format!("{transport:?}");
+        let (wrong, report) = world.clone().on(transport).try_run(wrong_words).unwrap();
+        prop_assert_eq!(wrong.iter().sum::<usize>(), 0, "on {}", name);
+        if name == "Fabric" {
+            let words = steps.messages().iter().map(|message| message.words()).sum::<u64>();
+            prop_assert_eq!(report.words, 3 * words, "each word once in each message");
+        }
+    }
+    let once = world.try_run(|cell| {
+        let set = cell.image().sets()[0].set.clone();
+        let rows = |ids: &[_]| -> Vec<Vec<u64>> {
+            ids.iter().map(|&x| vec![7; set.get(x).words as usize]).collect()
+        };
+        let outgoing = rows(cell.connections_out(0)?);
+        let mut incoming = rows(cell.connections_in(0)?);
+        cell.exchange(0, &outgoing, &mut incoming)
+    });
+    let run = run_steps(&steps, &MessageOptions::default()).unwrap();
+    prop_assert_eq!(once.unwrap().1.clocks, run.clocks, "of run_steps");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_plan_delivers_on_every_transport(seed: u64) {
+        check(seed)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    #[ignore = "ten thousand plans; for release builds"]
+    fn ten_thousand_plans_deliver(seed: u64) {
+        check(seed)?;
+    }
+}
+
+#[test]
+fn phases_and_elements_are_refused() {
+    let world = World::new(image(&case(3)));
+    let error = world.try_run(|cell| cell.instantiate_phase("s/p0")).unwrap_err().to_string();
+    assert!(error.contains("steps"), "{error}");
+    let error = world.try_run(|cell| cell.send_element(ConnectionId(0), 1u64)).unwrap_err();
+    assert!(error.to_string().contains("no phase is active"), "{error}");
+}
