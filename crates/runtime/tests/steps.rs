@@ -9,7 +9,7 @@ use conset_runtime::ir::ConnectionId;
 use conset_runtime::{ThreadOptions, Transport, World};
 use conset_verify as verify;
 use proptest::prelude::*;
-use step_cases::{case, image, wrong_words};
+use step_cases::{case, image, wrong_rows};
 
 /// All properties of one case.
 fn check(seed: u64) -> Result<(), TestCaseError> {
@@ -24,11 +24,11 @@ fn check(seed: u64) -> Result<(), TestCaseError> {
         [Transport::Fabric, Transport::Threads(ThreadOptions::workers(workers))];
     for transport in transports {
         let name = format!("{transport:?}");
-        let (wrong, report) = world.clone().on(transport).try_run(wrong_words).unwrap();
+        let (wrong, report) = world.clone().on(transport).try_run(wrong_rows).unwrap();
         prop_assert_eq!(wrong.iter().sum::<usize>(), 0, "on {}", name);
         if name == "Fabric" {
             let words = steps.messages().iter().map(|message| message.words()).sum::<u64>();
-            prop_assert_eq!(report.words, 3 * words, "each word once in each message");
+            prop_assert_eq!(report.words, 4 * words, "each word once in each message");
         }
     }
     let once = world.try_run(|cell| {

@@ -7,28 +7,29 @@ use conset_runtime::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Duplex, Image, LinkId, Machine, Piece,
     Protocol, SetImage, StepMessages, Steps,
 };
-use conset_runtime::{Cell, CellError};
+use conset_runtime::lists::{CellLists, Positions};
+use conset_runtime::{Cell, CellError, Op, Word};
 use conset_scheduler::steps::{Levels, StepOrder, factorisations};
 
 /// Random numbers (SplitMix64), the same on all ranks.
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    pub fn below(&mut self, end: u32) -> u32 {
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
         (self.next() % u64::from(end)) as u32
     }
 }
 
 /// A set of any size on 1 to 130 cells with a plan of any levels and order, some of whose pieces
 /// are divided.
-pub fn case(seed: u64) -> Steps {
+pub(crate) fn case(seed: u64) -> Steps {
     let mut rng = Rng(seed);
     let machine = machine(&mut rng);
     let set = Arc::new(set(&mut rng, machine.agent_count() as u32));
@@ -119,43 +120,69 @@ fn divided(steps: &Steps, rng: &mut Rng) -> Steps {
     Steps::new(steps.machine().clone(), steps.set().clone(), messages).unwrap()
 }
 
-pub fn image(steps: &Steps) -> Arc<Image> {
+pub(crate) fn image(steps: &Steps) -> Arc<Image> {
     let sets = vec![SetImage::of_steps(steps.clone())];
     Arc::new(Image::new(steps.machine().clone(), sets).unwrap())
 }
 
 /// The word at a place of a connection in a round: any 64 bits, also signalling NaNs.
-pub fn word(connection: ConnectionId, place: usize, round: u64) -> u64 {
+pub(crate) fn word(connection: ConnectionId, place: usize, round: u64) -> u64 {
     Rng(u64::from(connection.0) << 40 ^ (place as u64) << 8 ^ round).next()
 }
 
-/// Exchanges the set some times, by blocking and by nonblocking exchanges of 64 and 32 bits; the
-/// number of words that were not those sent.
-pub fn wrong_words(cell: &mut Cell<'_>) -> Result<usize, CellError> {
+/// The most that a cell's words are wrong in a way: exchanges the set some times, by blocking
+/// exchanges of words of 64 and 32 bits, by lists with a sum, and by nonblocking ones; the number of
+/// rows that were not those sent.
+pub(crate) fn wrong_rows(cell: &mut Cell<'_>) -> Result<usize, CellError> {
     let set = cell.image().sets()[0].set.clone();
-    let words = |x: ConnectionId, round| {
-        (0..set.get(x).words as usize).map(move |place| word(x, place, round))
-    };
-    let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
     let mut wrong = 0;
     for round in 0..3 {
         // Cells that are late must not mix up rounds.
         cell.compute(u64::from(cell.id().0 % 3) * 500)?;
-        if round < 2 {
-            let outgoing: Vec<Vec<u64>> = out.iter().map(|&x| words(x, round).collect()).collect();
-            let expected: Vec<Vec<u64>> = inn.iter().map(|&x| words(x, round).collect()).collect();
-            let mut incoming: Vec<Vec<u64>> =
-                expected.iter().map(|row| vec![1; row.len()]).collect();
-            cell.exchange(0, &outgoing, &mut incoming)?;
-            wrong += expected.iter().zip(&incoming).filter(|(a, b)| a != b).count();
-            continue;
-        }
-        let half = |x| words(x, round).map(|bits| bits as u32);
-        let outgoing: Vec<Vec<u32>> = out.iter().map(|&x| half(x).collect()).collect();
-        let expected: Vec<Vec<u32>> = inn.iter().map(|&x| half(x).collect()).collect();
-        let mut incoming: Vec<Vec<u32>> = expected.iter().map(|row| vec![1; row.len()]).collect();
-        cell.exchange(0, &outgoing, &mut incoming)?;
-        wrong += expected.iter().zip(&incoming).filter(|(a, b)| a != b).count();
+        wrong += if round < 2 {
+            wrong_in(cell, |x, place| word(x, place, round))?
+        } else {
+            wrong_in(cell, |x, place| word(x, place, round) as u32)?
+        };
     }
+    let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
+    // A vector with the words that go out, then those that come in.
+    let count = |ids: &[ConnectionId]| ids.iter().map(|&x| set.get(x).words).sum::<u32>();
+    let (sent, received) = (count(out), count(inn));
+    let rows = |ids: &[ConnectionId], mut next: u32| {
+        let rows = ids.iter().map(|&x| {
+            let row = next..next + set.get(x).words;
+            next = row.end;
+            row.collect()
+        });
+        Positions::new(&rows.collect::<Vec<Vec<u32>>>())
+    };
+    let lists = CellLists::new(rows(out, 0), rows(inn, sent), 1);
+    let all = |ids: &[ConnectionId], round| -> Vec<u64> {
+        let words = |&x: &ConnectionId| {
+            (0..set.get(x).words as usize).map(move |place| word(x, place, round) >> 1)
+        };
+        ids.iter().flat_map(words).collect()
+    };
+    let mut vector = [all(out, 3), vec![5; received as usize]].concat();
+    cell.exchange_lists(0, &lists, Op::Add, &mut vector)?;
+    let sums = all(inn, 3).into_iter().map(|word| word + 5);
+    wrong += vector[sent as usize..].iter().zip(sums).filter(|(a, b)| **a != *b).count();
     Ok(wrong)
+}
+
+fn wrong_in<W: Word + PartialEq>(
+    cell: &mut Cell<'_>,
+    word: impl Fn(ConnectionId, usize) -> W,
+) -> Result<usize, CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let rows = |ids: &[ConnectionId]| -> Vec<Vec<W>> {
+        let row = |&x: &ConnectionId| (0..set.get(x).words as usize).map(|i| word(x, i)).collect();
+        ids.iter().map(row).collect()
+    };
+    let (outgoing, expected) = (rows(cell.connections_out(0)?), rows(cell.connections_in(0)?));
+    let mut incoming: Vec<Vec<W>> =
+        expected.iter().map(|row| vec![W::from_bits(1); row.len()]).collect();
+    cell.exchange(0, &outgoing, &mut incoming)?;
+    Ok(expected.iter().zip(&incoming).filter(|(a, b)| a != b).count())
 }
