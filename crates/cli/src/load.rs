@@ -473,7 +473,7 @@ fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError>
 /// The error for a schedule of steps where phases are needed.
 pub(crate) fn is_steps(name: &str) -> InputError {
     wrong_kind(name, "this is a schedule of steps; expected one of phases, or an image")
-        .help("conset run, verify, show, why, diff and info read schedules of steps")
+        .help("conset run, verify, emit, show, why, diff and info read schedules of steps")
 }
 
 /// The error for a file of a kind that the subcommand does not accept.
@@ -551,14 +551,6 @@ fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u
     let named = |file: &&(String, Vec<u8>)| matches!(&error, CompileError::Input(input) if input.file == file.0);
     let other = others.iter().filter_map(|file| file.as_ref()).find(named);
     CliError::of_compile(error, other.map_or(bytes, |file| &file.1))
-}
-
-/// The compiled program in a schedule or image file, checked.
-pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, CliError> {
-    match any_compiled_file(file, terminal)? {
-        Either::Phases(compiled) => Ok(*compiled),
-        Either::Steps(_) => Err(is_steps(&file.display().to_string()).into()),
-    }
 }
 
 /// A compiled program of either kind.

@@ -31,7 +31,7 @@ impl<'a> StepWaits<'a> {
     pub fn new(steps: &'a Steps) -> Self {
         let count = steps.messages().len();
         let mut missing = vec![0u32; count];
-        let suppliers = if steps.is_direct() { Vec::new() } else { suppliers(steps) };
+        let suppliers = step_suppliers(steps);
         suppliers.iter().for_each(|&(_, message)| missing[index(message)] += 1);
         let followers = Lists::new(count, suppliers.into_iter());
         let mut waits =
@@ -117,7 +117,7 @@ pub fn step_stages(steps: &Steps) -> Vec<u32> {
     let mut after = vec![0u32; if order.is_empty() { 0 } else { steps.set().len() }];
     let mut before: Vec<_> = order.iter().map(|&(before, after)| (after, before)).collect();
     before.sort_unstable();
-    let suppliers = if steps.is_direct() { Vec::new() } else { suppliers(steps) };
+    let suppliers = step_suppliers(steps);
     let mut suppliers = suppliers.iter().peekable();
     for (row, message) in messages.iter().enumerate() {
         let mut stage = 0;
@@ -146,9 +146,12 @@ fn release(missing: &mut [u32], message: u32, ready: &mut Vec<u32>) {
     }
 }
 
-/// Pairs of a message and one that passes on what it brings. Pieces are followed in the order of the
-/// plan.
-fn suppliers(steps: &Steps) -> Vec<(u32, u32)> {
+/// Pairs of a message and one that passes on what it brings, by the second. Pieces are followed in
+/// the order of the plan. O(pieces x log).
+pub fn step_suppliers(steps: &Steps) -> Vec<(u32, u32)> {
+    if steps.is_direct() {
+        return Vec::new();
+    }
     const OWN: u32 = u32::MAX;
     // Per connection, the message that brought all of it where it is; OWN at its source.
     let mut whole = vec![OWN; steps.set().len()];
