@@ -88,8 +88,10 @@ mod tests {
     #[test]
     fn sends_require_what_they_pass_on() {
         let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
-        let connections =
-            vec![Connection::new(CellId(0), CellId(2), 2), Connection::new(CellId(1), CellId(0), 1)];
+        let connections = vec![
+            Connection::new(CellId(0), CellId(2), 2),
+            Connection::new(CellId(1), CellId(0), 1),
+        ];
         let set = Arc::new(ConnectionSet::new("s", connections).unwrap());
         let whole = |id| Piece::whole(&set, ConnectionId(id));
         let mut messages = StepMessages::new();
@@ -107,7 +109,8 @@ mod tests {
             let sets = vec![SetImage::of_steps(steps)];
             emit(&Image::new(machine.clone(), sets).unwrap()).unwrap().remove(0)
         };
-        let operations = "m0: recv 16b from 0 tag 0\nm1: send 8b to 0 tag 1\nm2: send 16b to 2 tag 2\n";
+        let operations =
+            "m0: recv 16b from 0 tag 0\nm1: send 8b to 0 tag 1\nm2: send 16b to 2 tag 2\n";
         let (name, standing) = text(&machine);
         assert_eq!(name, "s.goal");
         let block = format!("\nrank 1 {{\n{operations}m2 requires m1\nm2 requires m0\n}}\n");

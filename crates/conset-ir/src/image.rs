@@ -289,7 +289,9 @@ fn check_steps(machine: &Arc<Machine>, sets: &[SetImage]) -> Result<(), ShapeErr
     for (s, set) in sets.iter().enumerate() {
         let fail = |what: &str| Err(ShapeError::new(format!("sets[{s}].steps"), what));
         let Some(steps) = &set.steps else {
-            return fail(&format!("missing, although sets[{first}] has steps; a program has one kind"));
+            return fail(&format!(
+                "missing, although sets[{first}] has steps; a program has one kind"
+            ));
         };
         if !set.phases.is_empty() {
             return fail("a set has phases or steps, not both");

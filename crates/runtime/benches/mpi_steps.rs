@@ -53,7 +53,9 @@ fn main() -> ExitCode {
         );
     }
     for percent in [10, 25, 50, 75, 100] {
-        for (name, words) in [("64", Words::Equal(64)), ("1024", Words::Equal(1024)), ("8 to 4096", Words::Skewed)] {
+        for (name, words) in
+            [("64", Words::Equal(64)), ("1024", Words::Equal(1024)), ("8 to 4096", Words::Skewed)]
+        {
             row(&comm, percent, name, words);
         }
     }
@@ -117,8 +119,7 @@ fn loaded(set: ConnectionSet) -> Steps {
 fn row(comm: &Comm, percent: u64, name: &str, words: Words) {
     let steps = loaded(set(percent, words));
     let image = Image::new(steps.machine().clone(), vec![SetImage::of_steps(steps.clone())]);
-    let world =
-        World::new(image.expect("an image")).on(Transport::Mpi(comm.clone()));
+    let world = World::new(image.expect("an image")).on(Transport::Mpi(comm.clone()));
     let (times, _) = world.try_run(by_turns).expect("the exchange works");
     if comm.rank() > 0 {
         return;
@@ -147,8 +148,10 @@ fn by_turns(cell: &mut Cell<'_>) -> Result<[Vec<f64>; 3], CellError> {
     let length = |x| set.get(x).words as usize;
     out.iter().for_each(|&x| counts[0][set.get(x).target.index()] += length(x));
     inn.iter().for_each(|&x| counts[1][set.get(x).source.index()] += length(x));
-    let outgoing: Vec<Vec<u64>> =
-        out.iter().map(|&x| (0..length(x) as u64).map(|i| i + 7 * u64::from(x.0)).collect()).collect();
+    let outgoing: Vec<Vec<u64>> = out
+        .iter()
+        .map(|&x| (0..length(x) as u64).map(|i| i + 7 * u64::from(x.0)).collect())
+        .collect();
     let mut incoming: Vec<Vec<u64>> = inn.iter().map(|&x| vec![0; length(x)]).collect();
     // Connections ascend by source, then by target, so the rows are in the order of the ranks.
     let mut sent = outgoing.concat();

@@ -141,8 +141,7 @@ impl<'w> FabricDriver<'w> {
             let (state, cells) = (&shared, self.cells.len());
             let body = move |yielder: &Yielder<Resume, FabricRequest>, _: Resume| {
                 let (call, deferred) = (Call::default(), DeferredExchanges::default());
-                let mut port =
-                    FabricPort { id, loaded, state, yielder, call, cells, deferred };
+                let mut port = FabricPort { id, loaded, state, yielder, call, cells, deferred };
                 run_program(program, &mut Cell::new((id, bounds), loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before

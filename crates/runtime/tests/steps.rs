@@ -20,8 +20,7 @@ fn check(seed: u64) -> Result<(), TestCaseError> {
     prop_assert!(verify::check_image(&image).is_ok());
     let world = World::new(image);
     let workers = 1 + (seed % 3) as usize;
-    let transports =
-        [Transport::Fabric, Transport::Threads(ThreadOptions::workers(workers))];
+    let transports = [Transport::Fabric, Transport::Threads(ThreadOptions::workers(workers))];
     for transport in transports {
         let name = format!("{transport:?}");
         let (wrong, report) = world.clone().on(transport).try_run(wrong_rows).unwrap();

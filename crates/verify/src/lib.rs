@@ -382,8 +382,7 @@ pub fn check_step_schedule(schedule: &StepSchedule) -> Result<Report, Rejection>
 pub fn lift(image: &Image) -> Result<Vec<Lifted>, Rejection> {
     let mut findings = Findings::new();
     let sets = image.sets().iter().filter(|set| set.steps.is_none());
-    let lifted =
-        sets.filter_map(|set| image::lift_set(image, set, &mut findings)).collect();
+    let lifted = sets.filter_map(|set| image::lift_set(image, set, &mut findings)).collect();
     findings.finish().map(|()| lifted)
 }
 

@@ -373,9 +373,7 @@ impl FabricDriver<'_> {
             Subject::Plain => return,
             Subject::Connection(set, connection) => (set, connection),
             // The trace of a step plan shows the numbers of its messages.
-            Subject::Step(round, message) => {
-                (self.steps.set_of(round), ConnectionId(message))
-            }
+            Subject::Step(round, message) => (self.steps.set_of(round), ConnectionId(message)),
         };
         let Some(trace) = &mut self.report.trace else { return };
         let ends = (event.message.source, event.message.target);

@@ -128,7 +128,8 @@ impl<'w> FabricDriver<'w> {
     /// Begins the next operation of a cell, if the last one is done and it waits for nothing.
     fn begin_next(&mut self, state: &mut FabricState, row: usize) -> Result<(), RunError> {
         let CellState::StepExchange(set) = self.states[row] else { return Ok(()) };
-        let (cell, steps, list) = (self.cells[row], self.steps_of(set), self.list_of(set, self.cells[row]));
+        let (cell, steps, list) =
+            (self.cells[row], self.steps_of(set), self.list_of(set, self.cells[row]));
         let CellSteps { round, mut begun, busy, .. } = self.steps.cells[row];
         let mut begins = false;
         while let Some(&number) = list.get(begun).filter(|_| !busy && !begins) {

@@ -96,7 +96,8 @@ impl Baseline {
             });
             ends.collect()
         };
-        let sizes = |counts: &[usize]| -> Vec<c_int> { counts.iter().map(|&n| to_c_int(n)).collect() };
+        let sizes =
+            |counts: &[usize]| -> Vec<c_int> { counts.iter().map(|&n| to_c_int(n)).collect() };
         assert_eq!(out.len(), out_counts.iter().sum::<usize>());
         assert_eq!(into.len(), in_counts.iter().sum::<usize>());
         let (out_first, in_first) = (first(out_counts), first(in_counts));

@@ -226,7 +226,8 @@ impl<'a> ExchangePlan<'a> {
             let (source, target) = (message.source, message.target);
             if cell == if direction == Direction::Send { source } else { target } {
                 let pieces = message.pieces.iter();
-                let pieces = pieces.map(|&piece| (source, target, row, operation(direction, piece)));
+                let pieces =
+                    pieces.map(|&piece| (source, target, row, operation(direction, piece)));
                 operations[index(steps.stages[index(row)])].extend(pieces);
             }
         }

@@ -155,7 +155,7 @@ pub(crate) fn wrong_rows(cell: &mut Cell<'_>) -> Result<usize, CellError> {
             next = row.end;
             row.collect()
         });
-        Positions::new(&rows.collect::<Vec<Vec<u32>>>())
+        Positions::new(rows.collect::<Vec<Vec<u32>>>())
     };
     let lists = CellLists::new(rows(out, 0), rows(inn, sent), 1);
     let all = |ids: &[ConnectionId], round| -> Vec<u64> {
