@@ -57,7 +57,7 @@ fn steps_give_the_bits_of_phases() {
         assert_eq!(bits(&phases.x), bits(&steps.x), "{phases}\n{steps}");
         assert!(steps.agreement.holds(), "{steps}");
         let [phases, steps] = [ByArg::Phases, ByArg::Steps].map(|way| {
-            let tets = MeshArgs { mesh: "generate:bricks:3x3x3".to_owned(), ..by(way, transport) };
+            let tets = MeshArgs { mesh: "generate:tets:3x3x3".to_owned(), ..by(way, transport) };
             wave::solve(&tets, duration, By::Phases, None).unwrap()
         });
         assert_eq!(bits(&phases.u), bits(&steps.u), "{transport:?}");

@@ -258,6 +258,7 @@ impl<'w> FabricDriver<'w> {
             }
             FabricRequest::Send(envelope) => {
                 self.send_envelope(queue, envelope)?;
+                self.keep_spare(row);
                 CellState::Departure(envelope)
             }
             FabricRequest::Receive(source) => self.receive_envelope(queue, row, source),

@@ -305,21 +305,24 @@ impl FabricDriver<'_> {
                 self.messages.rounds[row].awaited.remove(&connection)
             }
             (CellState::StepExchange(_), Subject::Step(round, message)) => {
-                match self.is_at_round(row, round) {
+                match self.awaits_step(row, round, message) {
                     Some(set) => return self.step_arrived(state, set, round, message),
                     None => false,
                 }
             }
             _ => false,
         };
-        let asks = matches!(
-            self.states[row],
-            CellState::MessageExchange(_) | CellState::Receive(_) | CellState::StepExchange(_)
-        );
-        if !expected && asks {
+        if let CellState::StepExchange(set) = self.states[row] {
+            self.ask_step_again(row, set, source);
+        } else if !expected
+            && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(_))
+        {
             self.messages.engine.receive(target, 1);
         } else if !expected {
             self.messages.spare[row] = false;
+            if matches!(self.states[row], CellState::Departure(_)) {
+                self.keep_spare(row);
+            }
         }
         if let Subject::Connection(set, connection) = subject {
             self.release(queue, set, connection)?;

@@ -7,8 +7,8 @@
 //! run. Cells pass on the words that they have received; nothing is taken from anywhere else.
 //!
 //! A cell that has finished may start its next exchange while others are still at this one. Each
-//! exchange is a *round* of its own. Under `standing`, messages of the next round that arrive early
-//! are kept, and one more message is requested in their place, as in [`super::messages`].
+//! exchange is a *round* of its own. Messages that arrive early are kept until the cell comes to them;
+//! under `standing` one more message is requested in their place, as in [`super::messages`].
 
 use std::collections::BTreeMap;
 
@@ -125,18 +125,29 @@ impl<'w> FabricDriver<'w> {
         early.into_iter().try_for_each(|message| self.step_arrived(state, set, round, message))
     }
 
+    /// A cell whose own message leaves takes messages of the next exchange meanwhile, one at a time:
+    /// they would hold channels that its message needs.
+    pub(super) fn keep_spare(&mut self, row: usize) {
+        let standing = self.protocol() == Protocol::Standing;
+        if standing && self.setup.loaded.image.is_steps() && !self.messages.take_spare(row) {
+            self.messages.engine.receive(self.cells[row], 1);
+        }
+    }
+
     /// Begins the next operation of a cell, if the last one is done and it waits for nothing.
     fn begin_next(&mut self, state: &mut FabricState, row: usize) -> Result<(), RunError> {
         let CellState::StepExchange(set) = self.states[row] else { return Ok(()) };
         let (cell, steps, list) =
             (self.cells[row], self.steps_of(set), self.list_of(set, self.cells[row]));
         let CellSteps { round, mut begun, busy, .. } = self.steps.cells[row];
-        let mut begins = false;
+        let (mut begins, mut early) = (false, None);
         while let Some(&number) = list.get(begun).filter(|_| !busy && !begins) {
             let message = steps.messages().get(index(number));
             if message.source != cell {
                 begins = self.protocol() == Protocol::Rendezvous;
-                if begins {
+                if begins && state.queue.has(cell, Subject::Step(round, number), message.source) {
+                    early = Some(number);
+                } else if begins {
                     self.messages.engine.receive_from(cell, message.source);
                 }
             } else if self.steps.rounds[&round].waits.is_ready(number) {
@@ -155,7 +166,7 @@ impl<'w> FabricDriver<'w> {
         let own = &mut self.steps.cells[row];
         own.begun = begun;
         own.busy |= begins;
-        Ok(())
+        early.map_or(Ok(()), |number| self.step_arrived(state, set, round, number))
     }
 
     /// A message of a cell has left.
@@ -170,11 +181,37 @@ impl<'w> FabricDriver<'w> {
         Ok(())
     }
 
-    /// Whether a cell takes part in a round now; otherwise it has not started it yet.
-    pub(super) fn is_at_round(&self, row: usize, round: u64) -> Option<usize> {
+    /// The set, if a cell takes part in a round now; otherwise it has not started it yet.
+    fn is_at_round(&self, row: usize, round: u64) -> Option<usize> {
         match self.states[row] {
             CellState::StepExchange(set) if self.steps.cells[row].round == round => Some(set),
             _ => None,
+        }
+    }
+
+    /// The set, if a cell waits for a message of a round now. Under `rendezvous` it waits for one
+    /// message at a time; others come early only if the program has asked for a message of any cell
+    /// ([`crate::Cell::msg_receive`]).
+    pub(super) fn awaits_step(&self, row: usize, round: u64, message: u32) -> Option<usize> {
+        let set = self.is_at_round(row, round)?;
+        let own = &self.steps.cells[row];
+        let current = self.list_of(set, self.cells[row]).get(own.begun.wrapping_sub(1));
+        let waits = own.busy && current == Some(&message);
+        (self.protocol() == Protocol::Standing || waits).then_some(set)
+    }
+
+    /// Asks again for a message in the place of one that a cell in an exchange by steps did not wait
+    /// for.
+    pub(super) fn ask_step_again(&mut self, row: usize, set: usize, source: CellId) {
+        let cell = self.cells[row];
+        if self.protocol() == Protocol::Standing {
+            return self.messages.engine.receive(cell, 1);
+        }
+        let own = &self.steps.cells[row];
+        let current = self.list_of(set, cell).get(own.begun.wrapping_sub(1)).filter(|_| own.busy);
+        let message = current.map(|&row| self.steps_of(set).messages().get(index(row)));
+        if message.is_some_and(|message| (message.source, message.target) == (source, cell)) {
+            self.messages.engine.receive_from(cell, source);
         }
     }
 
