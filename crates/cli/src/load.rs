@@ -556,7 +556,7 @@ fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u
 /// A compiled program of either kind.
 pub(crate) enum Either {
     Phases(Box<Compiled>),
-    Steps(CompiledSteps),
+    Steps(Box<CompiledSteps>),
 }
 
 /// The compiled program of either kind in a file, checked.
@@ -567,7 +567,9 @@ pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Eith
     match document(&name, &bytes, &mut bar)? {
         Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
         Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => CompiledSteps::import(schedule).map(Either::Steps),
+        Input::Steps(schedule) => {
+            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
+        }
         Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
     .map_err(|e| CliError::of_compile(e, &bytes))
@@ -587,10 +589,12 @@ pub(crate) fn compiled_by(
         (Input::Steps(schedule), _) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule of steps")?;
             let import = CompiledSteps::import(schedule.clone());
-            (Either::Steps(import.map_err(|e| CliError::of_compile(e, &job.bytes))?), None)
+            let import = import.map_err(|e| CliError::of_compile(e, &job.bytes))?;
+            (Either::Steps(Box::new(import)), None)
         }
         (Input::Program(loaded), By::Steps) => {
-            (Either::Steps(compiled_to_steps(job, loaded, input, compiler, bar)?), None)
+            let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
+            (Either::Steps(Box::new(steps)), None)
         }
         (Input::Program(loaded), By::Best) => {
             let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
@@ -600,7 +604,7 @@ pub(crate) fn compiled_by(
             match steps.predicted_clocks() < clocks {
                 true => {
                     let other = ("phases", clocks);
-                    (Either::Steps(steps), Some(other))
+                    (Either::Steps(Box::new(steps)), Some(other))
                 }
                 false => {
                     let other = ("steps", steps.predicted_clocks());

@@ -36,7 +36,7 @@ pub enum EmitError {
         name: String,
     },
     /// A format of step plans was asked for, and a set has phases.
-    #[error("set `{set}` has phases; expected a step plan (compile with --by steps)")]
+    #[error("set `{set}` has phases; expected a step plan")]
     NoSteps {
         /// The set's name.
         set: String,

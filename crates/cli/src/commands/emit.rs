@@ -45,7 +45,8 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> 
             })?
         }
         EmitFormat::Goal => goal::emit(image).map_err(|e| {
-            InputError::new(&args.file.display().to_string(), At::Whole, e.to_string())
+            InputError::new(args.file.display().to_string(), At::Whole, e.to_string())
+                .help("compile with --by steps")
         })?,
         EmitFormat::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
