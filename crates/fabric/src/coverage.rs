@@ -177,7 +177,8 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conset_ir::{CellId, Connection};
+    use conset_ir::{Connection, Machine, StepMessages};
+    use std::sync::Arc;
 
     #[test]
     fn gaps_and_overlaps_are_counted() {
@@ -191,5 +192,35 @@ mod tests {
         let gaps = coverage.gaps(&set);
         assert_eq!((gaps.missing, gaps.extra, gaps.connections), (10 + 4, 4, 2));
         assert_eq!(gaps.first, Some((ConnectionId(0), 10, 0)));
+    }
+
+    #[test]
+    fn pieces_of_a_plan_are_followed() {
+        let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+        let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 10)]).unwrap();
+        let set = Arc::new(set);
+        let fault = |sent: &[(u32, u32, u32, u32)]| {
+            let mut messages = StepMessages::new();
+            for &(source, target, first_word, words) in sent {
+                let piece = Piece { connection: ConnectionId(0), first_word, words };
+                messages.push(CellId(source), CellId(target), &[piece]).unwrap();
+            }
+            messages.end_step().unwrap();
+            let steps = Steps::new(machine.clone(), set.clone(), messages).unwrap();
+            match coverage_fault(&SetImage::of_steps(steps)) {
+                None => 0,
+                Some(FaultKind::Coverage { missing, .. }) => missing,
+                Some(other) => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(fault(&[(0, 2, 0, 10)]), 0);
+        assert_eq!(fault(&[(0, 1, 0, 4), (0, 1, 4, 6), (1, 2, 0, 10)]), 0);
+        // Never sent; left on the way; sent by a cell that has it not; beyond the end; to itself.
+        assert_eq!(fault(&[]), 10);
+        assert_eq!(fault(&[(0, 1, 0, 10), (1, 2, 0, 7)]), 3);
+        assert_eq!(fault(&[(1, 2, 0, 10)]), 10);
+        assert_eq!(fault(&[(0, 2, 0, 10), (2, 1, 5, 6)]), 6);
+        assert_eq!(fault(&[(0, 2, 0, 10), (2, 2, 0, 10)]), 10);
+        assert_eq!(fault(&[(0, 2, u32::MAX, 10)]), 20);
     }
 }

@@ -4,8 +4,13 @@
 #[path = "common/step_cases.rs"]
 mod step_cases;
 
+use std::sync::Arc;
+
 use conset_fabric::messages::{MessageOptions, run_steps};
-use conset_runtime::ir::ConnectionId;
+use conset_runtime::ir::{
+    CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, Piece, SetImage, StepMessages,
+    Steps,
+};
 use conset_runtime::{ThreadOptions, Transport, World};
 use conset_verify as verify;
 use proptest::prelude::*;
@@ -71,6 +76,36 @@ fn early_messages_do_not_block_the_network() {
     for seed in [12_034_151_685_500_321_872, 9_095_057_506_322_465_895] {
         check(seed).unwrap();
     }
+}
+
+/// A plan that loses words is not executed, on any transport: loading it, nobody has checked it.
+#[test]
+fn plans_that_lose_words_are_refused() {
+    let machine = Arc::new(Machine::from_spec("cm5:4").unwrap());
+    let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 10)]).unwrap();
+    let mut messages = StepMessages::new();
+    let piece = Piece { connection: ConnectionId(0), first_word: 0, words: 10 };
+    messages.push(CellId(0), CellId(1), &[piece]).unwrap();
+    messages.end_step().unwrap();
+    let steps = Steps::new(machine.clone(), Arc::new(set.clone()), messages).unwrap();
+    for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
+        let world = World::new(image(&steps)).on(transport);
+        let error = world.try_run(|cell| {
+            let length = |ids: &[ConnectionId]| vec![vec![1u64; 10]; ids.len()];
+            let outgoing = length(cell.connections_out("s")?);
+            let mut incoming = length(cell.connections_in("s")?);
+            cell.exchange("s", &outgoing, &mut incoming)
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("10"), "{error}");
+    }
+    // A program is in phases or in steps.
+    let mixed = vec![
+        SetImage::of_steps(steps),
+        SetImage::of_phases(Arc::new(ConnectionSet::new("t", vec![]).unwrap()), vec![]),
+    ];
+    let error = Image::new(machine, mixed).unwrap_err();
+    assert!(error.to_string().contains("sets[0] has steps"), "{error}");
 }
 
 #[test]
