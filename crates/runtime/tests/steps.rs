@@ -87,7 +87,7 @@ fn plans_that_lose_words_are_refused() {
     let piece = Piece { connection: ConnectionId(0), first_word: 0, words: 10 };
     messages.push(CellId(0), CellId(1), &[piece]).unwrap();
     messages.end_step().unwrap();
-    let steps = Steps::new(machine.clone(), Arc::new(set.clone()), messages).unwrap();
+    let steps = Steps::new(machine.clone(), Arc::new(set), messages).unwrap();
     for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
         let world = World::new(image(&steps)).on(transport);
         let error = world.try_run(|cell| {
