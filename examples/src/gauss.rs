@@ -15,7 +15,7 @@ use conset_runtime::{Cell, CellError, Collectives, tree_sets_named};
 
 use crate::report::{Agreement, Report};
 use crate::sparse::{dot, max_norm};
-use crate::team::{Account, Meter, Team, TeamArgs};
+use crate::team::{Account, ByArg, Meter, Team, TeamArgs};
 use crate::{Failure, failure, noise};
 
 /// Words of a row that travel at a time.
@@ -86,7 +86,9 @@ pub fn solve_system(args: &TeamArgs, system: &Dense) -> Result<Eliminated, Failu
         let [_, broadcast, allreduce] = tree_sets_named(&machine, words, prefix)?;
         sets.extend([broadcast, allreduce]);
     }
-    let team = Team::gather(args, &machine, sets)?;
+    // Without phases a message goes over each edge of a tree, compiled or not.
+    let by = if args.by == ByArg::Messages { ByArg::Steps } else { args.by };
+    let team = Team::gather(&TeamArgs { by, ..args.clone() }, &machine, sets)?;
     let shared = Shared {
         words: Collectives::prefixed(team.image(), "pivot-")?,
         rows: Collectives::prefixed(team.image(), "row-")?,

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use conset::ir::{CellId, ConnectionSet, Machine};
+use conset::ir::{CellId, ConnectionSet, Machine, Program, SetSteps};
+use conset::steps::StepCompiler;
 use conset::{Algorithm, Compiled, Compiler};
 use conset_runtime::{By, Cell, CellError, Image, RunReport, ThreadOptions, Transport, World};
 
@@ -39,6 +40,9 @@ pub struct TeamArgs {
     /// Clocks that a cell takes for one operation on floating point numbers.
     #[arg(long, value_name = "CLOCKS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(..=1000))]
     pub clocks_per_flop: u64,
+    /// How sets are exchanged.
+    #[arg(long, value_enum, default_value_t)]
+    pub by: ByArg,
 }
 
 /// What carries the words.
@@ -60,6 +64,8 @@ pub enum ByArg {
     /// By the compiled phases.
     #[default]
     Phases,
+    /// By the messages of a compiled step plan.
+    Steps,
     /// By a message for each connection.
     Messages,
 }
@@ -67,7 +73,8 @@ pub enum ByArg {
 impl From<ByArg> for By {
     fn from(by: ByArg) -> Self {
         match by {
-            ByArg::Phases => By::Phases,
+            // The image has the one or the other.
+            ByArg::Phases | ByArg::Steps => By::Phases,
             ByArg::Messages => By::Messages,
         }
     }
@@ -92,6 +99,7 @@ impl Default for TeamArgs {
             algorithm: AlgorithmArg::default(),
             seed: 1,
             clocks_per_flop: 2,
+            by: ByArg::default(),
         }
     }
 }
@@ -149,14 +157,46 @@ impl Team {
         machine: &Arc<Machine>,
         sets: Vec<ConnectionSet>,
     ) -> Result<Self, Failure> {
+        if args.by == ByArg::Steps {
+            let sets = sets.into_iter().map(Arc::new).collect();
+            return Self::by_steps(args, machine, &Program::new(sets)?);
+        }
         Self::of(args, &args.compiler(machine).compile_sets(sets)?)
     }
 
-    /// The cells of a compiled program.
+    /// Compiles a program to step plans.
+    fn by_steps(
+        args: &TeamArgs,
+        machine: &Arc<Machine>,
+        program: &Program,
+    ) -> Result<Self, Failure> {
+        let compiled = StepCompiler::new(machine).seed(args.seed).compile(program, &mut |_| ())?;
+        let describe = |set: &SetSteps| {
+            let (steps, clocks) = (&set.steps, set.predicted_clocks.unwrap_or(0));
+            let (connections, messages) = (steps.set(), steps.messages());
+            format!(
+                "{}: {} connections, {} words, {} steps, {} messages, {clocks} clocks predicted",
+                connections.name(),
+                connections.len(),
+                connections.words(),
+                messages.steps(),
+                messages.len(),
+            )
+        };
+        let sets = compiled.schedule().sets().iter().map(describe).collect();
+        Self::on_image(args, sets, compiled.image())
+    }
+
+    /// The cells of a program that was compiled to phases; with `--by steps` it is compiled again, to
+    /// steps.
     ///
     /// # Errors
     /// A transport that is not there.
     pub fn of(args: &TeamArgs, compiled: &Compiled) -> Result<Self, Failure> {
+        let schedule = compiled.schedule();
+        if args.by == ByArg::Steps {
+            return Self::by_steps(args, schedule.machine(), &schedule.program());
+        }
         let describe = |set: &conset::ir::SetSchedule| {
             let routing = set.timetable.routing();
             format!(
@@ -168,13 +208,14 @@ impl Team {
                 set.predicted_clocks
             )
         };
+        Self::on_image(args, schedule.sets().iter().map(describe).collect(), compiled.image())
+    }
+
+    fn on_image(args: &TeamArgs, sets: Vec<String>, image: &Arc<Image>) -> Result<Self, Failure> {
         let transport = args.transport()?;
-        Ok(Self {
-            sets: compiled.schedule().sets().iter().map(describe).collect(),
-            speaks: is_first(&transport),
-            world: World::new(compiled.image().clone()).on(transport),
-            clocks_per_flop: args.clocks_per_flop,
-        })
+        let speaks = is_first(&transport);
+        let world = World::new(image.clone()).on(transport);
+        Ok(Self { sets, speaks, world, clocks_per_flop: args.clocks_per_flop })
     }
 
     /// The image that all cells have loaded.

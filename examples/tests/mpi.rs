@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use conset_examples::cg::Stop;
 use conset_examples::report::{MeshArgs, Report};
-use conset_examples::team::{TeamArgs, TransportArg};
+use conset_examples::team::{ByArg, TeamArgs, TransportArg};
 use conset_examples::{elasticity, fft, gauss, poisson, wave};
 use conset_runtime::By;
 
@@ -51,32 +51,40 @@ fn job(ranks: &str) -> bool {
 }
 
 fn as_rank() {
-    let team =
-        |transport| TeamArgs { machine: "iwarp:2x2".into(), transport, ..TeamArgs::default() };
+    [ByArg::Phases, ByArg::Steps, ByArg::Messages].into_iter().for_each(all_solvers);
+}
+
+/// All solvers by one way to exchange, over MPI and on the fabric.
+fn all_solvers(way: ByArg) {
+    let team = |transport| TeamArgs {
+        machine: "iwarp:2x2".into(),
+        transport,
+        by: way,
+        ..TeamArgs::default()
+    };
     let on = |mesh: &str, transport| MeshArgs {
         mesh: format!("generate:{mesh}"),
         parts: None,
         team: team(transport),
     };
     let both = [TransportArg::Mpi, TransportArg::Fabric];
+    let by = By::from(way);
 
     let duration = wave::Duration { steps: 20, energy_every: 1, in_turn: false };
     let energies = |waves: &wave::Waves| waves.energies.iter().map(|e| e.1).collect::<Vec<_>>();
-    for by in [By::Phases, By::Messages] {
-        let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP, by).unwrap());
-        same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+    let [mpi, fabric] = both.map(|t| poisson::solve(&on("plate:8x8", t), STOP, by).unwrap());
+    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
 
-        let tets = |t| on("tets:3x3x3", t);
-        let [mpi, fabric] = both.map(|t| elasticity::solve(&tets(t), STOP, by).unwrap());
-        same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
+    let tets = |t| on("tets:3x3x3", t);
+    let [mpi, fabric] = both.map(|t| elasticity::solve(&tets(t), STOP, by).unwrap());
+    same(&mpi.history.residuals, &fabric.history.residuals, &mpi);
 
-        let [mpi, fabric] = both.map(|t| wave::solve(&tets(t), duration, by, None).unwrap());
-        same(&energies(&mpi), &energies(&fabric), &mpi);
+    let [mpi, fabric] = both.map(|t| wave::solve(&tets(t), duration, by, None).unwrap());
+    same(&energies(&mpi), &energies(&fabric), &mpi);
 
-        let [mpi, fabric] = both.map(|t| fft::solve(&team(t), 10, by).unwrap());
-        assert_eq!(mpi.values, fabric.values);
-        same(&[], &[], &mpi);
-    }
+    let [mpi, fabric] = both.map(|t| fft::solve(&team(t), 10, by).unwrap());
+    assert_eq!(mpi.values, fabric.values);
+    same(&[], &[], &mpi);
 
     let [mpi, fabric] = both.map(|t| gauss::solve(&team(t), 20).unwrap());
     same(&mpi.x, &fabric.x, &mpi);

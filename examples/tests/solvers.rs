@@ -10,7 +10,7 @@ mod shared_meshes;
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
 use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
-use conset_examples::team::{TeamArgs, TransportArg};
+use conset_examples::team::{ByArg, TeamArgs, TransportArg};
 use conset_examples::{elasticity, fft, gauss, laplacian, poisson, wave};
 use conset_runtime::By;
 
@@ -41,6 +41,27 @@ fn both(solve: impl Fn(TransportArg) -> Solved) -> Solved {
     assert_eq!(bits(&fabric.history.residuals), bits(&threads.history.residuals));
     assert!(fabric.account.report.clocks > 0, "{fabric}");
     fabric
+}
+
+/// Meshes with nonblocking exchanges, plans and trees by steps give the bits of phases.
+#[test]
+fn steps_give_the_bits_of_phases() {
+    let by = |by, transport| {
+        let mesh = on("generate:plate:5x4", "cm5:8", transport);
+        MeshArgs { team: TeamArgs { by, ..mesh.team.clone() }, ..mesh }
+    };
+    let duration = wave::Duration { steps: 12, energy_every: 4, in_turn: false };
+    for transport in [TransportArg::Fabric, TransportArg::Threads] {
+        let [phases, steps] = [ByArg::Phases, ByArg::Steps]
+            .map(|way| poisson::solve(&by(way, transport), STOP, By::Phases).unwrap());
+        assert_eq!(bits(&phases.x), bits(&steps.x), "{phases}\n{steps}");
+        assert!(steps.agreement.holds(), "{steps}");
+        let [phases, steps] = [ByArg::Phases, ByArg::Steps].map(|way| {
+            let tets = MeshArgs { mesh: "generate:tets:3x3x3".to_owned(), ..by(way, transport) };
+            wave::solve(&tets, duration, By::Phases, None).unwrap()
+        });
+        assert_eq!(bits(&phases.u), bits(&steps.u), "{transport:?}");
+    }
 }
 
 /// [`both`], by phases and by messages: the same bits.
@@ -148,6 +169,10 @@ fn the_spectrum_is_the_sum_of_its_definition() {
                 assert!(other.agreement.holds(), "{other}");
                 assert_eq!(fabric.values, other.values, "{transport:?} {by:?}");
             }
+            let steps = TeamArgs { by: ByArg::Steps, ..team(machine, transport) };
+            let other = fft::solve(&steps, size, By::Phases).unwrap();
+            assert_eq!(fabric.values, other.values, "{transport:?} by steps");
+            assert_eq!(other.agreement.difference, 0.0, "{other}");
         }
         let input = fft::matrix(size, 1);
         let naive = |k: usize, l: usize| {
@@ -181,7 +206,12 @@ fn elimination_is_the_sequential_one_to_the_bit() {
         let solve = |transport| gauss::solve(&team(machine, transport), size).unwrap();
         let (fabric, threads) = (solve(TransportArg::Fabric), solve(TransportArg::Threads));
         assert_eq!(bits(&fabric.x), bits(&threads.x));
-        for solved in [&fabric, &threads] {
+        let steps = [TransportArg::Fabric, TransportArg::Threads].map(|transport| {
+            let args = TeamArgs { by: ByArg::Steps, ..team(machine, transport) };
+            gauss::solve(&args, size).unwrap()
+        });
+        for solved in [&fabric, &threads, &steps[0], &steps[1]] {
+            assert_eq!(bits(&fabric.x), bits(&solved.x));
             assert_eq!(solved.agreement().difference, 0.0, "{solved}");
             assert!(solved.residual < 1e-13, "{solved}");
         }

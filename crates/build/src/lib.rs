@@ -34,8 +34,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conset::input::{self, Input, LoadOptions, PlacedHalo};
+use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{CompileError, CompileOptions, Compiled, Compiler};
-use conset_ir::{At, ConnectionSet, Document, InputError, Machine, Program, binary, machine_file};
+use conset_ir::{
+    At, ConnectionSet, Document, Image, InputError, Machine, Program, binary, machine_file,
+};
 
 /// Why nothing was built.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +124,22 @@ pub struct Built {
     pub read: Vec<PathBuf>,
     /// The compiled program.
     pub compiled: Compiled,
+    /// For each input that was divided into parts: the parts and their cells.
+    pub halos: Vec<PlacedHalo>,
+}
+
+/// The result of a build by steps ([`Build::compile_steps`]).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BuiltSteps {
+    /// The source file to include.
+    pub module: PathBuf,
+    /// The file of the image, in the same folder.
+    pub image: PathBuf,
+    /// The files that were read.
+    pub read: Vec<PathBuf>,
+    /// The compiled program.
+    pub compiled: CompiledSteps,
     /// For each input that was divided into parts: the parts and their cells.
     pub halos: Vec<PlacedHalo>,
 }
@@ -226,20 +245,37 @@ impl Build {
     /// # Errors
     /// See [`BuildError`]. If an input cannot be read or compiled, nothing is written.
     pub fn compile(&self) -> Result<Built, BuildError> {
-        let folder = self.folder(std::env::var_os("OUT_DIR"))?;
-        let mut read = Vec::new();
-        let result = self.compiled(&mut read);
-        // Also after an error: when the file is corrected, cargo must run the script again.
-        if !self.quiet {
-            rerun_if_changed(&read);
-        }
-        let (compiled, halos) = result?;
-        let file = format!("{}.csi", self.name);
-        let image = folder.join(&file);
-        let module = folder.join(format!("{}.rs", self.name));
-        write(&image, &binary::write(&Document::Image((**compiled.image()).clone())))?;
-        write(&module, conset::codegen::module::module(compiled.image(), &file).as_bytes())?;
+        let compiler = |machine: &Arc<Machine>, program: &Program| {
+            Compiler::new(machine).options(self.options.clone()).compile(program)
+        };
+        let (read, compiled, halos) = self.compiled(compiler)?;
+        let (module, image) = self.output(compiled.image())?;
         Ok(Built { module, image, read, compiled, halos })
+    }
+
+    /// Compiles and verifies the inputs to step plans, for machines without tables, and writes the
+    /// module and the image. Of the options it uses the seed and the greatest number of plans.
+    ///
+    /// # Errors
+    /// As [`Build::compile`].
+    pub fn compile_steps(&self) -> Result<BuiltSteps, BuildError> {
+        let compiler = |machine: &Arc<Machine>, program: &Program| {
+            let compiler = StepCompiler::new(machine).seed(self.options.seed);
+            compiler.max_plans(self.options.max_plans).compile(program, &mut |_| ())
+        };
+        let (read, compiled, halos) = self.compiled(compiler)?;
+        let (module, image) = self.output(compiled.image())?;
+        Ok(BuiltSteps { module, image, read, compiled, halos })
+    }
+
+    /// Writes the image and its module.
+    fn output(&self, image: &Image) -> Result<(PathBuf, PathBuf), BuildError> {
+        let folder = self.folder(std::env::var_os("OUT_DIR"))?;
+        let file = format!("{}.csi", self.name);
+        let (path, module) = (folder.join(&file), folder.join(format!("{}.rs", self.name)));
+        write(&path, &binary::write(&Document::Image(image.clone())))?;
+        write(&module, conset::codegen::module::module(image, &file).as_bytes())?;
+        Ok((module, path))
     }
 
     fn folder(&self, out_dir: Option<OsString>) -> Result<PathBuf, BuildError> {
@@ -251,8 +287,28 @@ impl Build {
         folder.ok_or(BuildError::NoFolder)
     }
 
-    /// Compiles the inputs, and records every file that it reads in `read`.
-    fn compiled(&self, read: &mut Vec<PathBuf>) -> Result<(Compiled, Vec<PlacedHalo>), BuildError> {
+    /// Compiles the inputs; the files that were read come first.
+    fn compiled<C>(
+        &self,
+        compile: impl FnOnce(&Arc<Machine>, &Program) -> Result<C, CompileError>,
+    ) -> Result<(Vec<PathBuf>, C, Vec<PlacedHalo>), BuildError> {
+        // A wrong name is found before anything is compiled.
+        self.folder(std::env::var_os("OUT_DIR"))?;
+        let mut read = Vec::new();
+        let loaded = self.program(&mut read);
+        // Also after an error: when the file is corrected, cargo must run the script again.
+        if !self.quiet {
+            rerun_if_changed(&read);
+        }
+        let (machine, program, halos) = loaded?;
+        Ok((read, compile(&machine, &program)?, halos))
+    }
+
+    /// Reads the inputs, and records every file that it reads in `read`.
+    fn program(
+        &self,
+        read: &mut Vec<PathBuf>,
+    ) -> Result<(Arc<Machine>, Program, Vec<PlacedHalo>), BuildError> {
         let machine = self.machine_of(read)?;
         let (mut sets, mut halos) = (Vec::new(), Vec::new());
         for input in &self.inputs {
@@ -267,8 +323,7 @@ impl Build {
         }
         let program = Program::new(sets)
             .map_err(|e| InputError::new("<build script>", At::Path(e.place), e.message))?;
-        let compiled = Compiler::new(&machine).options(self.options.clone()).compile(&program)?;
-        Ok((compiled, halos))
+        Ok((machine, program, halos))
     }
 
     fn machine_of(&self, read: &mut Vec<PathBuf>) -> Result<Arc<Machine>, BuildError> {

@@ -267,6 +267,28 @@ fn builds_repeat_and_leave_what_is_right() {
 }
 
 #[test]
+fn builds_by_steps_write_an_image_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let build = Build::new().machine("cm5:8").input("pattern:all-to-all").words(3).quiet();
+    let built = build.name("steps").out_dir(folder.path()).compile_steps().unwrap();
+    let bytes = std::fs::read(&built.image).unwrap();
+    let read = conset_ir::binary::parse("steps.csi", &bytes).unwrap();
+    assert_eq!(read, (**built.compiled.image()).clone().into());
+    assert!(std::fs::read_to_string(&built.module).unwrap().contains("56 connections in"));
+    let (right, _) = World::new(built.compiled.image().clone())
+        .try_run(|cell| {
+            let words = |x: &conset_ir::ConnectionId| vec![u64::from(x.0); 3];
+            let outgoing: Vec<_> = cell.connections_out(0)?.iter().map(words).collect();
+            let expected: Vec<_> = cell.connections_in(0)?.iter().map(words).collect();
+            let mut incoming = vec![vec![99; 3]; expected.len()];
+            cell.exchange(0, &outgoing, &mut incoming)?;
+            Ok(incoming == expected)
+        })
+        .unwrap();
+    assert_eq!(right, [true; 8]);
+}
+
+#[test]
 fn what_cannot_be_built_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let build = || Build::new().machine("ring:4").out_dir(folder.path()).quiet();

@@ -38,12 +38,11 @@ fn checked(name: &str, bytes: &[u8]) -> Result<Arc<Image>, CallFault> {
         Document::Schedule(schedule) => {
             Ok(conset::Compiled::import(schedule, &mut |_| ())?.image().clone())
         }
+        Document::Steps(schedule) => {
+            Ok(conset::steps::CompiledSteps::import(schedule)?.image().clone())
+        }
         other => {
-            let found = match other {
-                Document::Steps(_) => "schedule of steps",
-                _ => other.kind(),
-            };
-            let what = format!("a {found}, expected an image or a schedule of phases");
+            let what = format!("a {}, expected an image or a schedule", other.kind());
             let error = InputError::new(name, conset::ir::At::Whole, what);
             Err(error.help("compile it first (conset_compile, or the program conset)").into())
         }

@@ -628,6 +628,8 @@ pub(crate) enum EmitFormat {
     Rust,
     /// A C header with names and a C source with the image, for the C library.
     C,
+    /// A GOAL schedule for the simulator LogGOPSim; of step plans only.
+    Goal,
     /// A readable listing of contexts and operation lists.
     Listing,
     /// The image in the text form (.cset).

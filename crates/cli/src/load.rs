@@ -473,7 +473,7 @@ fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError>
 /// The error for a schedule of steps where phases are needed.
 pub(crate) fn is_steps(name: &str) -> InputError {
     wrong_kind(name, "this is a schedule of steps; expected one of phases, or an image")
-        .help("conset run, verify, show, why, diff and info read schedules of steps")
+        .help("conset run, verify, emit, show, why, diff and info read schedules of steps")
 }
 
 /// The error for a file of a kind that the subcommand does not accept.
@@ -553,18 +553,10 @@ fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u
     CliError::of_compile(error, other.map_or(bytes, |file| &file.1))
 }
 
-/// The compiled program in a schedule or image file, checked.
-pub(crate) fn compiled_file(file: &Path, terminal: &Terminal) -> Result<Compiled, CliError> {
-    match any_compiled_file(file, terminal)? {
-        Either::Phases(compiled) => Ok(*compiled),
-        Either::Steps(_) => Err(is_steps(&file.display().to_string()).into()),
-    }
-}
-
 /// A compiled program of either kind.
 pub(crate) enum Either {
     Phases(Box<Compiled>),
-    Steps(CompiledSteps),
+    Steps(Box<CompiledSteps>),
 }
 
 /// The compiled program of either kind in a file, checked.
@@ -575,7 +567,9 @@ pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Eith
     match document(&name, &bytes, &mut bar)? {
         Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
         Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => CompiledSteps::import(schedule).map(Either::Steps),
+        Input::Steps(schedule) => {
+            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
+        }
         Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
     .map_err(|e| CliError::of_compile(e, &bytes))
@@ -595,10 +589,12 @@ pub(crate) fn compiled_by(
         (Input::Steps(schedule), _) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule of steps")?;
             let import = CompiledSteps::import(schedule.clone());
-            (Either::Steps(import.map_err(|e| CliError::of_compile(e, &job.bytes))?), None)
+            let import = import.map_err(|e| CliError::of_compile(e, &job.bytes))?;
+            (Either::Steps(Box::new(import)), None)
         }
         (Input::Program(loaded), By::Steps) => {
-            (Either::Steps(compiled_to_steps(job, loaded, input, compiler, bar)?), None)
+            let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
+            (Either::Steps(Box::new(steps)), None)
         }
         (Input::Program(loaded), By::Best) => {
             let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
@@ -608,7 +604,7 @@ pub(crate) fn compiled_by(
             match steps.predicted_clocks() < clocks {
                 true => {
                     let other = ("phases", clocks);
-                    (Either::Steps(steps), Some(other))
+                    (Either::Steps(Box::new(steps)), Some(other))
                 }
                 false => {
                     let other = ("steps", steps.predicted_clocks());

@@ -81,13 +81,16 @@ fn header(image: &Image, name: &str) -> String {
 /// All names of the header are in one scope; `given` has those of all sets.
 fn set_names(out: &mut String, image: &SetImage, prefix: &str, given: &mut Unique) {
     let upper = prefix.to_ascii_uppercase();
+    let plan = match &image.steps {
+        Some(steps) => format!("{} steps", steps.messages().steps()),
+        None => format!("{} phases", image.phases.len()),
+    };
     put(
         out,
         format_args!(
-            "\n/* Set {}: {} connections in {} phases. */\n#define {} \"{}\"\n",
+            "\n/* Set {}: {} connections in {plan}. */\n#define {} \"{}\"\n",
             image.set.name(),
             image.set.len(),
-            image.phases.len(),
             given.take(format!("{upper}_NAME")),
             image.set.name()
         ),

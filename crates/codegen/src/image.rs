@@ -1,4 +1,4 @@
-//! Generation of images: contexts and operation lists from verified timetables.
+//! Generation of images: contexts and operation lists from verified timetables, or step plans.
 //!
 //! A route becomes one table entry on each of its cells. It is fed by a gate on the first cell and
 //! by the previous link on the others. It ends in a gate on the last cell and is forwarded over the
@@ -10,6 +10,9 @@
 //! of a route, so all lists of a phase are subsequences of one sequence, and no two agents can wait
 //! for each other. In a cell that sends to itself, the send directly precedes the receive.
 //!
+//! The image of a step plan is the plan: its operation lists follow from it
+//! ([`conset_ir::Steps::lists`]).
+//!
 //! The words of a connection with several parts are assigned in the order of the phases, and within
 //! a phase in the order of its routes.
 
@@ -18,7 +21,8 @@ use std::sync::Arc;
 use conset_ir::convert::to_u32;
 use conset_ir::{
     CellContext, CellId, ChannelEntry, Direction, Feed, Image, Lists, Machine, Operation, PhaseId,
-    PhaseImage, PhaseRoutes, PhaseTimes, RouteRef, SetImage, ShapeError, Sink, Timetable,
+    PhaseImage, PhaseRoutes, PhaseTimes, RouteRef, SetImage, ShapeError, Sink, StepSchedule,
+    Timetable,
 };
 use conset_verify::Verified;
 
@@ -60,12 +64,21 @@ pub fn image(machine: &Arc<Machine>, sets: &[Verified<Timetable>]) -> Result<Ima
     Ok(Image::new(machine.clone(), images)?)
 }
 
+/// The image of a program that is compiled to steps.
+///
+/// # Errors
+/// None that a verified schedule causes; a schedule of another kind of shape than an image has.
+pub fn step_image(schedule: &Verified<StepSchedule>) -> Result<Image, ImageError> {
+    let sets = schedule.sets().iter().map(|set| SetImage::of_steps(set.steps.clone()));
+    Ok(Image::new(schedule.machine().clone(), sets.collect())?)
+}
+
 fn set_image(timetable: &Verified<Timetable>) -> SetImage {
     let routing = timetable.routing();
     let mut builder = PhaseBuilder::new(routing.machine().cell_count(), routing.set().len());
     let phases = routing.phases().iter().zip(timetable.phases());
     let phases = phases.map(|(routes, times)| builder.phase(routes, times)).collect();
-    SetImage { set: routing.set().clone(), phases }
+    SetImage::of_phases(routing.set().clone(), phases)
 }
 
 /// The forwarding tables of one phase as in the image, without operation lists, for comparing

@@ -5,10 +5,11 @@
 //!                                         ├─► delta     the changes of each context switch
 //!                                         ├─► module    a Rust module of names beside an image file
 //!                                         ├─► rust      a Rust crate that builds the image
-//!                                         └─► c         a C header of names and the bytes of the image
+//!                                         ├─► c         a C header of names and the bytes of the image
+//!                                         └─► goal      a step plan for the simulator LogGOPSim
 //! ```
 //!
-//! The input is a [`Verified`](conset_verify::Verified) timetable, so nothing here checks routes or
+//! The input is a [`Verified`](conset_verify::Verified) timetable or step schedule, so nothing here checks routes or
 //! times again. `conset-verify` checks that the image agrees with the timetable. It follows the
 //! tables of the image and shares no code with this crate.
 //!
@@ -45,6 +46,7 @@
 
 pub mod c;
 pub mod delta;
+pub mod goal;
 pub mod image;
 pub mod listing;
 pub mod module;
@@ -53,7 +55,7 @@ pub mod rust;
 pub mod source;
 
 pub use delta::{CellDelta, Delta, DeltaTotals, deltas};
-pub use image::{ImageError, image};
+pub use image::{ImageError, image, step_image};
 pub use listing::{Listing, listing};
 pub use rust::{CrateOptions, Runtime, emit, emit_with};
 pub use source::{EmitError, SourceFile};

@@ -10,13 +10,18 @@
 //!     receive  x0  133 words from 0 through ch5, at 0
 //! ```
 //!
+//! A step plan is listed as the operation list of each cell: its messages with their pieces.
+//!
 //! Only cells that participate in a phase are listed. A listing cannot be read back (the text form
 //! can). Equal images have equal listings, and images with different tables or operations have
 //! different ones.
 
 use std::fmt;
 
-use conset_ir::{CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink};
+use conset_ir::convert::index;
+use conset_ir::{
+    CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink, Steps,
+};
 
 /// The listing of an image, written by `Display`.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +49,12 @@ impl fmt::Display for Listing<'_> {
 
 fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
     let set = &image.set;
-    writeln!(
-        f,
-        "\nset {}: {} connections, {} words, {} phases",
-        set.name(),
-        set.len(),
-        set.words(),
-        image.phases.len()
-    )?;
+    let plan = match &image.steps {
+        Some(steps) => format!("{} steps", steps.messages().steps()),
+        None => format!("{} phases", image.phases.len()),
+    };
+    let (connections, words) = (set.len(), set.words());
+    writeln!(f, "\nset {}: {connections} connections, {words} words, {plan}", set.name())?;
     for (id, connection) in set.iter() {
         write!(f, "  {id}  {} -> {}", connection.source, connection.target)?;
         write!(f, "  {} words", connection.words)?;
@@ -59,6 +62,9 @@ fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
             Some(name) => writeln!(f, "  {name}")?,
             None => writeln!(f)?,
         }
+    }
+    if let Some(steps) = &image.steps {
+        write_lists(f, steps)?;
     }
     for (row, phase) in image.phases.iter().enumerate() {
         let takes_part = |c: &CellContext<'_>| !(c.entries.is_empty() && c.operations.is_empty());
@@ -77,6 +83,31 @@ fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
             writeln!(f, "  {cell}")?;
             context.entries.iter().try_for_each(|entry| write_entry(f, entry))?;
             context.operations.iter().try_for_each(|operation| write_operation(f, operation))?;
+        }
+    }
+    Ok(())
+}
+
+/// The operation list of each cell of a step plan.
+fn write_lists(f: &mut fmt::Formatter<'_>, steps: &Steps) -> fmt::Result {
+    let lists = steps.lists();
+    writeln!(f, "\n{}: {} messages", steps.set().name(), steps.messages().len())?;
+    for cell in (0..lists.rows()).filter(|&cell| !lists.of(cell).is_empty()) {
+        writeln!(f, "  c{cell}")?;
+        for &row in lists.of(cell) {
+            let message = steps.messages().get(index(row));
+            match message.source.0 == cell {
+                true => write!(f, "    send     m{row} to {}", message.target)?,
+                false => write!(f, "    receive  m{row} from {}", message.source)?,
+            }
+            write!(f, "  {} words:", message.words())?;
+            for piece in message.pieces {
+                write!(f, " {}", piece.connection)?;
+                if !piece.is_whole(steps.set()) {
+                    write!(f, " from {} {} words", piece.first_word, piece.words)?;
+                }
+            }
+            writeln!(f)?;
         }
     }
     Ok(())

@@ -55,12 +55,18 @@ fn set_module(out: &mut String, row: usize, set: &SetImage, module: &str) {
     if set.set.len() <= NAMES {
         rust::connection_names(&mut inner, set);
     }
-    rust::phase_names(&mut inner, set);
-    let (connections, phases) = (set.set.len(), set.phases.len());
+    let plan = match &set.steps {
+        Some(steps) => format!("{} steps", steps.messages().steps()),
+        None => {
+            rust::phase_names(&mut inner, set);
+            format!("{} phases", set.phases.len())
+        }
+    };
+    let connections = set.set.len();
     put(
         out,
         format_args!(
-            "\n/// Connection set `{name}`: {connections} connections in {phases} phases.\n\
+            "\n/// Connection set `{name}`: {connections} connections in {plan}.\n\
              pub mod {module} {{\n    \
              /// The set's row in the image.\n    pub const SET: usize = {row};\n    \
              /// The set's name in the image.\n    pub const NAME: &str = {name:?};\n"

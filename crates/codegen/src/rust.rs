@@ -18,7 +18,7 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{
     CellContext, ChannelEntry, Direction, Duplex, Feed, Image, Machine, Operation, Parameters,
-    PhaseImage, Protocol, SetImage, Sink, Topology,
+    PhaseImage, Protocol, SetImage, Sink, Steps, Topology,
 };
 
 use crate::names;
@@ -105,12 +105,21 @@ pub fn emit_with(image: &Image, options: &CrateOptions) -> Result<Vec<SourceFile
     let mut files = vec![
         ("Cargo.toml".to_owned(), manifest),
         ("src/lib.rs".to_owned(), library(image, &modules)),
-        ("src/tables.rs".to_owned(), include_str!("../templates/tables.rs").to_owned()),
+        ("src/tables.rs".to_owned(), tables(image)),
     ];
     for (set, module) in image.sets().iter().zip(&modules) {
         files.push((format!("src/{module}.rs"), set_module(set)));
     }
     Ok(files)
+}
+
+/// The module that makes an image of tables, for the kind of plans that the image has.
+fn tables(image: &Image) -> String {
+    let plans = match image.is_steps() {
+        true => include_str!("../templates/steps.rs"),
+        false => include_str!("../templates/phases.rs"),
+    };
+    [include_str!("../templates/tables.rs"), plans].concat()
 }
 
 /// The number of rows of all tables; five nodes count as a row.
@@ -123,7 +132,10 @@ fn rows(image: &Image) -> usize {
         let nodes = set.set.connections().iter().map(|c| index(c.words)).sum::<usize>();
         let nodes = if lists { nodes / 5 } else { 0 };
         let phases: usize = set.phases.iter().map(in_phase).sum();
-        phases + set.phases.len() + set.set.len() + set.set.order().len() + nodes
+        let plan = set.steps.as_ref().map_or(0, |steps| {
+            steps.messages().steps() + steps.messages().len() + steps.messages().piece_count()
+        });
+        plan + phases + set.phases.len() + set.set.len() + set.set.order().len() + nodes
     };
     let links = match image.machine().topology() {
         Topology::Graph { links, .. } => links.len(),
@@ -287,20 +299,29 @@ fn parameters(out: &mut String, parameters: &Parameters) {
 fn set_module(image: &SetImage) -> String {
     let set = &image.set;
     let mut out = String::new();
+    let plan = match &image.steps {
+        Some(steps) => format!("{} steps", steps.messages().steps()),
+        None => format!("{} phases", image.phases.len()),
+    };
     put(
         &mut out,
         format_args!(
-            "//! Connection set `{}`: {} connections in {} phases.\n\n",
+            "//! Connection set `{}`: {} connections in {plan}.\n\n",
             set.name(),
             set.len(),
-            image.phases.len()
         ),
     );
     let gate = image.phases.iter().any(|phase| phase.cells().any(|(_, c)| !c.entries.is_empty()));
-    let imports = if gate { "{GATE, Phase, Set}" } else { "{Phase, Set}" };
+    let imports = match (&image.steps, gate) {
+        (Some(_), _) => "{Plan, Set}",
+        (None, true) => "{GATE, Phase, Set}",
+        (None, false) => "{Phase, Set}",
+    };
     put(&mut out, format_args!("use crate::tables::{imports};\n"));
     connection_names(&mut out, image);
-    phase_names(&mut out, image);
+    if image.steps.is_none() {
+        phase_names(&mut out, image);
+    }
     set_tables(&mut out, image);
     out
 }
@@ -344,9 +365,10 @@ fn set_tables(out: &mut String, image: &SetImage) {
         format_args!(
             "\npub(crate) static SET: Set = Set {{\n    name: {:?},\n    \
              connections: &CONNECTIONS,\n    names: &NAMES,\n    order: &ORDER,\n    \
-             nodes: {},\n    phases: &PHASES,\n}};\n",
+             nodes: {},\n    plan: &{},\n}};\n",
             set.name(),
             if set.nodes().is_some() { "Some(&NODES)" } else { "None" },
+            if image.steps.is_some() { "STEPS" } else { "PHASES" },
         ),
     );
     let connections = set.connections().iter().map(|c| {
@@ -375,6 +397,9 @@ fn set_tables(out: &mut String, image: &SetImage) {
         let columns = "The nodes behind each connection in turn.";
         array(out, "NODES", "u32", columns, all.map(|node| node.to_string()));
     }
+    if let Some(steps) = &image.steps {
+        return step_tables(out, steps);
+    }
     let count = image.phases.len();
     put(out, format_args!("\n#[rustfmt::skip]\nstatic PHASES: [Phase; {count}] = [\n"));
     for row in 0..image.phases.len() {
@@ -390,6 +415,21 @@ fn set_tables(out: &mut String, image: &SetImage) {
     for (row, phase) in image.phases.iter().enumerate() {
         phase_tables(out, row, phase);
     }
+}
+
+fn step_tables(out: &mut String, steps: &Steps) {
+    out.push_str(
+        "\npub(crate) static STEPS: Plan =\n    \
+         Plan { steps: &STEP_ENDS, messages: &MESSAGES, pieces: &PIECES };\n",
+    );
+    let messages = steps.messages();
+    let ends = steps.iter().map(|(id, _)| messages.of_step(id).end.to_string());
+    array(out, "STEP_ENDS", "u32", "Messages up to the end of each step.", ends);
+    let rows = messages.iter().map(|m| [m.source.0, m.target.0, to_u32(m.pieces.len())]);
+    table(out, "MESSAGES", "Source, target, number of pieces.", rows);
+    let pieces = messages.iter().flat_map(|message| message.pieces);
+    let rows = pieces.map(|piece| [piece.connection.0, piece.first_word, piece.words]);
+    table(out, "PIECES", "Connection, first word, words.", rows);
 }
 
 fn phase_tables(out: &mut String, row: usize, phase: &PhaseImage) {

@@ -35,6 +35,12 @@ pub enum EmitError {
         /// The name.
         name: String,
     },
+    /// A format of step plans was asked for, and a set has phases.
+    #[error("set `{set}` has phases; expected a step plan")]
+    NoSteps {
+        /// The set's name.
+        set: String,
+    },
     /// The name cannot be the prefix of C identifiers.
     #[error("`{name}` cannot begin C names; expected a letter, then letters, digits or `_`")]
     CName {

@@ -4,14 +4,10 @@ use std::sync::Arc;
 
 use conset_runtime::Image;
 use conset_runtime::ir::{
-    CellContext, CellId, ChannelEntry, ChannelId, Connection, ConnectionId, ConnectionSet,
-    Direction, Feed, LinkId, Machine, NodeLists, Operation, PhaseImage, SetImage, ShapeError, Sink,
+    CellId, Connection, ConnectionId, ConnectionSet, Machine, NodeLists, SetImage, ShapeError,
 };
 
-/// Stands for a gate where a link could be.
-pub(crate) const GATE: u32 = u32::MAX;
-
-/// A connection set with its phases.
+/// A connection set with its plan.
 pub(crate) struct Set {
     pub(crate) name: &'static str,
     /// Source, target, words, least bandwidth and greatest latency (0: none).
@@ -22,30 +18,17 @@ pub(crate) struct Set {
     pub(crate) order: &'static [[u32; 2]],
     /// The nodes behind each connection, one list after the other.
     pub(crate) nodes: Option<&'static [u32]>,
-    pub(crate) phases: &'static [Phase],
-}
-
-/// The tables of one phase. Cells that take no part are left out.
-pub(crate) struct Phase {
-    /// Cell, number of its entries, number of its operations.
-    pub(crate) cells: &'static [[u32; 3]],
-    /// Channel, feeding link or `GATE`, connection of the gate; link that it sinks into or
-    /// `GATE`, channel beyond the link or connection of the gate.
-    pub(crate) entries: &'static [[u32; 5]],
-    /// 0 to send or 1 to receive, connection, channel, words, first word.
-    pub(crate) operations: &'static [[u32; 5]],
-    /// Planned start of each operation, in clocks.
-    pub(crate) starts: &'static [u64],
+    pub(crate) plan: &'static Plan,
 }
 
 /// The image of some sets.
 pub(crate) fn image(machine: Arc<Machine>, sets: &[&Set]) -> Result<Image, ShapeError> {
-    let cells = machine.cell_count();
-    let sets = sets.iter().map(|set| set_image(set, cells)).collect::<Result<_, _>>()?;
+    let images = sets.iter().map(|set| set_image(&machine, connection_set(set)?, set.plan));
+    let sets = images.collect::<Result<_, _>>()?;
     Image::new(machine, sets)
 }
 
-fn set_image(set: &Set, cells: usize) -> Result<SetImage, ShapeError> {
+fn connection_set(set: &Set) -> Result<Arc<ConnectionSet>, ShapeError> {
     let required = |value: u32| (value > 0).then_some(value);
     let mut connections: Vec<Connection> = set
         .connections
@@ -69,50 +52,5 @@ fn set_image(set: &Set, cells: usize) -> Result<SetImage, ShapeError> {
             .collect();
         built = built.with_nodes(NodeLists::from_lists(lists))?;
     }
-    let phases = set.phases.iter().map(|phase| phase_image(phase, cells)).collect();
-    Ok(SetImage { set: Arc::new(built), phases })
-}
-
-fn phase_image(phase: &Phase, cells: usize) -> PhaseImage {
-    let entries: Vec<ChannelEntry> = phase.entries.iter().map(entry).collect();
-    let operations: Vec<Operation> =
-        phase.operations.iter().zip(phase.starts).map(operation).collect();
-    let (mut entries, mut operations) = (&entries[..], &operations[..]);
-    let mut listed = phase.cells;
-    PhaseImage::from_cells((0..cells).map(|cell| match listed {
-        [[at, entry_count, operation_count], rest @ ..] if *at as usize == cell => {
-            listed = rest;
-            let (these, others) = entries.split_at(*entry_count as usize);
-            entries = others;
-            let (doings, others) = operations.split_at(*operation_count as usize);
-            operations = others;
-            CellContext { entries: these, operations: doings }
-        }
-        _ => CellContext { entries: &[], operations: &[] },
-    }))
-}
-
-fn entry(&[channel, from, fed, to, into]: &[u32; 5]) -> ChannelEntry {
-    let feed = match from {
-        GATE => Feed::Gate(ConnectionId(fed)),
-        link => Feed::Link(LinkId(link)),
-    };
-    let sink = match to {
-        GATE => Sink::Gate(ConnectionId(into)),
-        link => Sink::Forward { link: LinkId(link), channel: ChannelId(into) },
-    };
-    ChannelEntry { channel: ChannelId(channel), feed, sink }
-}
-
-fn operation(
-    (&[direction, connection, channel, words, first_word], &start): (&[u32; 5], &u64),
-) -> Operation {
-    Operation {
-        direction: if direction == 0 { Direction::Send } else { Direction::Receive },
-        connection: ConnectionId(connection),
-        channel: ChannelId(channel),
-        words,
-        first_word,
-        start,
-    }
+    Ok(Arc::new(built))
 }

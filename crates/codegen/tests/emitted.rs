@@ -15,8 +15,8 @@ use conset_codegen::rust::Runtime;
 use conset_codegen::{CrateOptions, EmitError, c, emit, emit_with, image};
 use conset_ir::document::Document;
 use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, NodeLists, Parameters,
-    Topology, binary,
+    CellId, Connection, ConnectionId, ConnectionSet, Image, Machine, NodeLists, Parameters, Piece,
+    SetImage, StepMessages, Steps, Topology, binary,
 };
 
 /// All-to-all on the 8x8 torus: some thirty phases of 64 cells.
@@ -74,6 +74,28 @@ fn odd() -> Image {
     image(&machine, &sets).unwrap()
 }
 
+/// A step plan in which a cell passes words on, part of them in a second message.
+fn stepped() -> Image {
+    let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+    let connections =
+        vec![Connection::new(CellId(0), CellId(2), 5), Connection::new(CellId(1), CellId(0), 3)];
+    let set = Arc::new(ConnectionSet::new("relay", connections).unwrap());
+    let piece = |connection, first_word, words| Piece {
+        connection: ConnectionId(connection),
+        first_word,
+        words,
+    };
+    let mut messages = StepMessages::new();
+    messages.push(CellId(0), CellId(1), &[piece(0, 0, 2)]).unwrap();
+    messages.push(CellId(0), CellId(1), &[piece(0, 2, 3)]).unwrap();
+    messages.push(CellId(1), CellId(0), &[piece(1, 0, 3)]).unwrap();
+    messages.end_step().unwrap();
+    messages.push(CellId(1), CellId(2), &[piece(0, 0, 5)]).unwrap();
+    messages.end_step().unwrap();
+    let steps = conset_verify::steps(Steps::new(machine.clone(), set, messages).unwrap()).unwrap();
+    Image::new(machine, vec![SetImage::of_steps(steps.into_inner())]).unwrap()
+}
+
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -129,13 +151,14 @@ fn run(folder: &Path, name: &str) -> String {
 fn emitted_crates_rebuild_their_images() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emitted");
     std::fs::create_dir_all(&folder).unwrap();
-    let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"large\", \"odd\", \"nothing\"]\n";
+    let members = "[\"large\", \"odd\", \"nothing\", \"stepped\"]";
+    let workspace = format!("[workspace]\nresolver = \"3\"\nmembers = {members}\n");
     std::fs::write(folder.join("Cargo.toml"), workspace).unwrap();
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
     std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
 
     let nothing = image(&machine("ring:1", |_| {}), &[]).unwrap();
-    let (large, odd) = (large(), odd());
+    let (large, odd, stepped) = (large(), odd(), stepped());
     let mut uses = String::new();
     for name in [
         "match_::connections::EAST_1",
@@ -152,6 +175,21 @@ fn emitted_crates_rebuild_their_images() {
     write_crate(&folder, "large", &large, "");
     write_crate(&folder, "odd", &odd, &uses);
     write_crate(&folder, "nothing", &nothing, "");
+    // The emitted program runs its plan: c1 passes on what c0 sends to c2.
+    let program = "
+    let world = conset_runtime::World::new(stepped::image());
+    let program = |cell: &mut conset_runtime::Cell<'_>| {
+        let words = |x: &conset_runtime::ir::ConnectionId| vec![u64::from(x.0) + 7; [5, 3][x.0 as usize]];
+        let out: Vec<Vec<u64>> = cell.connections_out(\"relay\")?.iter().map(words).collect();
+        let expected: Vec<Vec<u64>> = cell.connections_in(\"relay\")?.iter().map(words).collect();
+        let mut into: Vec<Vec<u64>> = expected.iter().map(|row| vec![0; row.len()]).collect();
+        cell.exchange(\"relay\", &out, &mut into)?;
+        Ok(expected == into)
+    };
+    let (right, report) = world.try_run(program).unwrap();
+    println!(\"{right:?} {}\", report.words);
+";
+    write_crate(&folder, "stepped", &stepped, program);
 
     let printed = run(&folder, "large");
     assert_eq!(printed.trim(), digest(&format!("{large:?}")).to_string());
@@ -159,6 +197,10 @@ fn emitted_crates_rebuild_their_images() {
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], digest(&format!("{odd:?}")).to_string());
     assert_eq!(lines[1..], ["x0", "x1", "x2", "x3", "x4", "x5", "p0", "p1"]);
+    let printed = run(&folder, "stepped");
+    let lines: Vec<&str> = printed.lines().collect();
+    // Five words over two messages, and three over one.
+    assert_eq!(lines, [&*digest(&format!("{stepped:?}")).to_string(), "[true, true, true] 13"]);
     let printed = run(&folder, "nothing");
     assert_eq!(printed.trim(), digest(&format!("{nothing:?}")).to_string());
 }

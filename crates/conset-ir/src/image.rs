@@ -11,6 +11,10 @@
 //! incorrect tables can be represented, and the checker refuses them.
 //!
 //! The tables of a phase are in flat arrays, ordered by cell. Cells without tables take no space.
+//!
+//! The sets of a machine without tables have a step plan instead of phases. Its operation lists
+//! follow from the plan ([`Steps::lists`]): an operation has a peer and pieces instead of a channel.
+//! The plan is stored and not the lists, because both ends of a message then agree by construction.
 
 use std::sync::Arc;
 
@@ -20,6 +24,7 @@ use crate::ids::{CellId, ChannelId, ConnectionId, LinkId};
 use crate::limits;
 use crate::machine::Machine;
 use crate::set::{ConnectionSet, Program};
+use crate::steps::Steps;
 
 /// The source of the words of a channel. Exhaustive, since the model has no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -199,7 +204,8 @@ impl PhaseImage {
     }
 }
 
-/// The image of one set. In messages its phases are `set/p0`, `set/p1`, ...
+/// The image of one set: its phases, or its step plan. In messages its phases are `set/p0`,
+/// `set/p1`, ...
 ///
 /// The fields are public because emitted crates build the value from them; [`Image::new`] checks
 /// that they fit together, and the sets of an [`Image`] cannot be changed.
@@ -209,6 +215,20 @@ pub struct SetImage {
     pub set: Arc<ConnectionSet>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseImage>,
+    /// The step plan of a set that is exchanged by messages; it then has no phases.
+    pub steps: Option<Steps>,
+}
+
+impl SetImage {
+    /// A set with phases.
+    pub fn of_phases(set: Arc<ConnectionSet>, phases: Vec<PhaseImage>) -> Self {
+        Self { set, phases, steps: None }
+    }
+
+    /// A set with a step plan.
+    pub fn of_steps(steps: Steps) -> Self {
+        Self { set: steps.set().clone(), phases: Vec::new(), steps: Some(steps) }
+    }
 }
 
 /// The image of a program: the images of its sets, for one machine.
@@ -223,7 +243,8 @@ impl Image {
     ///
     /// # Errors
     /// A phase with tables for another number of cells than the machine has, a table with a
-    /// connection, channel or link that does not exist, or two sets of the same name.
+    /// connection, channel or link that does not exist, two sets of the same name, a step plan of
+    /// another set or machine, or some sets with phases and others with steps.
     pub fn new(machine: Arc<Machine>, sets: Vec<SetImage>) -> Result<Self, ShapeError> {
         Program::new(sets.iter().map(|s| s.set.clone()).collect())?;
         for (s, set) in sets.iter().enumerate() {
@@ -242,7 +263,13 @@ impl Image {
                 })?;
             }
         }
+        check_steps(&machine, &sets)?;
         Ok(Self { machine, sets })
+    }
+
+    /// Whether its sets have step plans, and not phases.
+    pub fn is_steps(&self) -> bool {
+        self.sets.iter().any(|set| set.steps.is_some())
     }
 
     /// The machine of the image.
@@ -254,6 +281,29 @@ impl Image {
     pub fn sets(&self) -> &[SetImage] {
         &self.sets
     }
+}
+
+/// A program is either in phases or in steps: a machine has tables or it has none.
+fn check_steps(machine: &Arc<Machine>, sets: &[SetImage]) -> Result<(), ShapeError> {
+    let Some(first) = sets.iter().position(|set| set.steps.is_some()) else { return Ok(()) };
+    for (s, set) in sets.iter().enumerate() {
+        let fail = |what: &str| Err(ShapeError::new(format!("sets[{s}].steps"), what));
+        let Some(steps) = &set.steps else {
+            return fail(&format!(
+                "missing, although sets[{first}] has steps; a program has one kind"
+            ));
+        };
+        if !set.phases.is_empty() {
+            return fail("a set has phases or steps, not both");
+        }
+        if !Arc::ptr_eq(steps.set(), &set.set) && *steps.set() != set.set {
+            return fail("the plan is of another set");
+        }
+        if !Arc::ptr_eq(steps.machine(), machine) && steps.machine() != machine {
+            return fail("the plan is for another machine than the image's");
+        }
+    }
+    Ok(())
 }
 
 fn check_phase(

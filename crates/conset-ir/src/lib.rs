@@ -128,7 +128,7 @@ pub use routing::{PhaseRoutes, RouteRef, Routing};
 pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
 pub use step_schedule::{SetSteps, StepBounds, StepSchedule};
-pub use step_waits::StepWaits;
+pub use step_waits::{StepWaits, step_stages, step_suppliers};
 pub use steps::{Piece, StepMessage, StepMessages, Steps};
 pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};

@@ -31,7 +31,7 @@ impl<'a> StepWaits<'a> {
     pub fn new(steps: &'a Steps) -> Self {
         let count = steps.messages().len();
         let mut missing = vec![0u32; count];
-        let suppliers = if steps.is_direct() { Vec::new() } else { suppliers(steps) };
+        let suppliers = step_suppliers(steps);
         suppliers.iter().for_each(|&(_, message)| missing[index(message)] += 1);
         let followers = Lists::new(count, suppliers.into_iter());
         let mut waits =
@@ -92,6 +92,53 @@ impl<'a> StepWaits<'a> {
     }
 }
 
+/// The stage of each message of a plan: one more than the greatest stage of the messages that bring
+/// what it passes on, or that carry connections ordered before its own; 0 if there are none. So the
+/// messages of a stage can be under way together, in any order.
+///
+/// ```
+/// use conset_ir::{Connection, ConnectionSet, CellId, Machine, Piece, StepMessages, Steps};
+/// use conset_ir::{ConnectionId, step_stages};
+///
+/// let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(2), 4)])?;
+/// let whole = Piece::whole(&set, ConnectionId(0));
+/// let mut messages = StepMessages::new();
+/// messages.push(CellId(0), CellId(1), &[whole])?;
+/// messages.push(CellId(1), CellId(2), &[whole])?;
+/// messages.end_step()?;
+/// let machine = Machine::from_spec("ring:4")?;
+/// assert_eq!(step_stages(&Steps::new(machine.into(), set.into(), messages)?), [0, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn step_stages(steps: &Steps) -> Vec<u32> {
+    let (messages, order) = (steps.messages(), steps.set().order());
+    let mut stages = vec![0u32; messages.len()];
+    // Per connection, the stage after the last message with a piece of it.
+    let mut after = vec![0u32; if order.is_empty() { 0 } else { steps.set().len() }];
+    let mut before: Vec<_> = order.iter().map(|&(before, after)| (after, before)).collect();
+    before.sort_unstable();
+    let suppliers = step_suppliers(steps);
+    let mut suppliers = suppliers.iter().peekable();
+    for (row, message) in messages.iter().enumerate() {
+        let mut stage = 0;
+        while let Some(&(supplier, _)) = suppliers.next_if(|pair| index(pair.1) == row) {
+            stage = stage.max(stages[index(supplier)] + 1);
+        }
+        for piece in message.pieces {
+            let from = before.partition_point(|pair| pair.0 < piece.connection);
+            let pairs = before[from..].iter().take_while(|pair| pair.0 == piece.connection);
+            stage = pairs.fold(stage, |stage, pair| stage.max(after[pair.1.index()]));
+        }
+        stages[row] = stage;
+        for piece in message.pieces {
+            if let Some(after) = after.get_mut(piece.connection.index()) {
+                *after = (*after).max(stage + 1);
+            }
+        }
+    }
+    stages
+}
+
 fn release(missing: &mut [u32], message: u32, ready: &mut Vec<u32>) {
     missing[index(message)] -= 1;
     if missing[index(message)] == 0 {
@@ -99,9 +146,12 @@ fn release(missing: &mut [u32], message: u32, ready: &mut Vec<u32>) {
     }
 }
 
-/// Pairs of a message and one that passes on what it brings. Pieces are followed in the order of the
-/// plan.
-fn suppliers(steps: &Steps) -> Vec<(u32, u32)> {
+/// Pairs of a message and one that passes on what it brings, by the second. Pieces are followed in
+/// the order of the plan. O(pieces x log).
+pub fn step_suppliers(steps: &Steps) -> Vec<(u32, u32)> {
+    if steps.is_direct() {
+        return Vec::new();
+    }
     const OWN: u32 = u32::MAX;
     // Per connection, the message that brought all of it where it is; OWN at its source.
     let mut whole = vec![OWN; steps.set().len()];

@@ -3,10 +3,12 @@
 //! Writers write that version, so that older programs can read every file that has no newer
 //! feature in it.
 
+use crate::image::Image;
 use crate::machine::Machine;
 use crate::schedule::Schedule;
 
-/// The version of the JSON form of programs that are compiled to steps.
+/// The version of the JSON form of programs that are compiled to steps, and of the text form of
+/// their images.
 pub(crate) const STEPS: u8 = 4;
 
 /// The version of the text and JSON forms needed for a machine: 4 with parameters of messages, or
@@ -41,6 +43,12 @@ pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
         1
     };
     of_machine(Some(schedule.machine())).max(contents)
+}
+
+/// The version of the text form needed for an image.
+pub(crate) fn of_image(image: &Image) -> u8 {
+    let contents = if image.is_steps() { STEPS } else { 1 };
+    of_machine(Some(image.machine())).max(contents)
 }
 
 /// Whether a schedule has what version 1 cannot express: a digest, or a witness of a bound.

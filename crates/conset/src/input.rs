@@ -24,6 +24,7 @@ use crate::bounds::endpoint_error;
 pub use crate::partition_search::PartitionReport;
 use crate::partition_search::{Found, PartitionSearch};
 use crate::report::PartsSummary;
+use crate::steps::schedule_of_image;
 use crate::{CompileError, Objective, Observer, Progress};
 
 /// The kind of an input, by its name, its first bytes or a given format.
@@ -409,6 +410,10 @@ pub fn load(
             })),
             Document::Schedule(schedule) => Input::Schedule(schedule),
             Document::Steps(schedule) => Input::Steps(schedule),
+            Document::Image(image) if image.is_steps() => Input::Steps(
+                schedule_of_image(&image)
+                    .map_err(|e| InputError::new(name, At::Path(e.place), e.message))?,
+            ),
             Document::Image(image) => Input::Image(image),
             Document::Machine(machine) => Input::Machine(machine),
             Document::Routing(_) | Document::Timetable(_) => {

@@ -16,13 +16,14 @@ use conset_fabric::Fault;
 use conset_fabric::messages::{self, MessageOptions, MessageRoutes, MessagesReport};
 use conset_ir::convert::{to_f64, to_u32, to_u64};
 use conset_ir::{
-    At, Binding, CellId, ConnectionSet, InputError, LinkId, Machine, Origin, PartMap, Program,
-    Protocol, SetSteps, ShapeError, StepBounds, StepSchedule, Steps,
+    At, Binding, CellId, ConnectionSet, Image, InputError, LinkId, Machine, Origin, PartMap,
+    Program, Protocol, SetSteps, ShapeError, StepBounds, StepSchedule, Steps,
 };
 use conset_partition_route::bounds::BoundsReport;
 use conset_scheduler::steps::{
     Levels, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
 };
+use conset_verify::Verified;
 use serde::Serialize;
 
 use crate::report::megabytes_per_second;
@@ -205,9 +206,8 @@ impl StepCompiler {
             .with_digest();
         observer(Progress::Stage("checking"));
         let schedule = conset_verify::step_schedule(schedule)
-            .map_err(|rejection| CompileError::bug("the planner of steps", &rejection))?
-            .into_inner();
-        Ok(CompiledSteps { schedule, searches })
+            .map_err(|rejection| CompileError::bug("the planner of steps", &rejection))?;
+        CompiledSteps::of_verified(schedule, searches)
     }
 
     /// The cheapest plan of a set.
@@ -330,10 +330,22 @@ fn step_bounds(
     bounds
 }
 
+/// The schedule of an image of step plans. It states no bounds and no predictions.
+///
+/// # Errors
+/// An image without sets, or with phases.
+pub fn schedule_of_image(image: &Image) -> Result<StepSchedule, ShapeError> {
+    let plans = image.sets().iter().filter_map(|set| set.steps.clone());
+    let bounds = StepBounds::default;
+    let sets = plans.map(|steps| SetSteps { steps, bounds: bounds(), predicted_clocks: None });
+    StepSchedule::new(image.machine().clone(), sets.collect(), None)
+}
+
 /// A program that is compiled to steps, verified by the checker.
 #[derive(Clone, Debug)]
 pub struct CompiledSteps {
     schedule: StepSchedule,
+    image: Arc<Image>,
     searches: Vec<StepSearch>,
 }
 
@@ -371,8 +383,21 @@ impl CompiledSteps {
     /// # Errors
     /// What the checker refuses.
     pub fn import(schedule: StepSchedule) -> Result<Self, CompileError> {
-        let schedule = conset_verify::step_schedule(schedule)?.into_inner();
-        Ok(Self { schedule, searches: Vec::new() })
+        Self::of_verified(conset_verify::step_schedule(schedule)?, Vec::new())
+    }
+
+    fn of_verified(
+        schedule: Verified<StepSchedule>,
+        searches: Vec<StepSearch>,
+    ) -> Result<Self, CompileError> {
+        let image = conset_codegen::step_image(&schedule)
+            .map_err(|error| CompileError::bug("code generation", &error))?;
+        Ok(Self { schedule: schedule.into_inner(), image: Arc::new(image), searches })
+    }
+
+    /// The image, as runtimes load it: its operation lists follow from the plans.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
     }
 
     /// The schedule, as it is written to files.

@@ -62,7 +62,7 @@
 //!     CellContext { entries: &[], operations: &[] },
 //!     CellContext { entries: &[], operations: &[] },
 //! ]);
-//! let sets = vec![SetImage { set: Arc::new(set.clone()), phases: vec![phase] }];
+//! let sets = vec![SetImage::of_phases(Arc::new(set.clone()), vec![phase])];
 //! let checked = conset_fabric::run_checked(Image::new(machine.clone(), sets)?, 0, 1, false)?;
 //! assert!(checked.payload_ok);
 //!

@@ -111,3 +111,12 @@ void conset_baseline_sleep(struct conset_baseline *b)
         nanosleep(&pause, NULL);
     }
 }
+
+/* MPI_Alltoallv of 64-bit words on a duplicate of the world's communicator. */
+void conset_baseline_alltoallv(struct conset_baseline *b, const uint64_t *out,
+                               const int *out_counts, const int *out_first, uint64_t *in,
+                               const int *in_counts, const int *in_first)
+{
+    MPI_Alltoallv(out, out_counts, out_first, MPI_UINT64_T, in, in_counts, in_first, MPI_UINT64_T,
+                  b->comm);
+}

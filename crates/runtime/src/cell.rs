@@ -164,14 +164,18 @@ impl<'w> Cell<'w> {
     /// or from another set.
     ///
     /// # Errors
-    /// No such phase.
+    /// No such phase; sets that are compiled to steps have none.
     #[track_caller]
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
         self.at_call();
         self.wait_all()?;
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
-            return self.fail(CellError::NoPhase { name: format!("{phase:?}") });
+            let name = format!("{phase:?}");
+            return self.fail(match self.loaded.image.is_steps() {
+                true => CellError::OnlySteps { name },
+                false => CellError::NoPhase { name },
+            });
         };
         self.ask(|port| port.switch(Context::Phase(set, phase)))?;
         self.activate(set, phase);
@@ -202,8 +206,8 @@ impl<'w> Cell<'w> {
         self.ask(|port| port.receive_word(&operation, opens)).map(W::from_bits)
     }
 
-    /// Exchanges a set, together with all other cells: all its phases, by the compiled operation
-    /// lists. Takes one outgoing buffer for each of [`Cell::connections_out`] and one incoming buffer
+    /// Exchanges a set, together with all other cells: all its phases, or its step plan, by the compiled
+    /// operation lists. Takes one outgoing buffer for each of [`Cell::connections_out`] and one incoming buffer
     /// for each of [`Cell::connections_in`], each as long as its connection has words.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod computation;
 mod deadlock;
 mod messages;
 mod nonblocking;
+mod steps;
 
 use std::cell::RefCell;
 
@@ -29,15 +30,16 @@ use crate::call::{Call, CallLog};
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::executor::{CellCoroutine, ProgramOutcome, Resume, RunSetup, discard, run_program};
-use crate::fabric_port::{FabricPort, FabricRequest, FabricState};
+use crate::fabric_port::{DeferredExchanges, FabricPort, FabricRequest, FabricState};
 use crate::message_queue::MessageQueue;
 use crate::port::Context;
 use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
-use crate::store::{PackedExchanges, WordStore};
+use crate::store::{PackedExchanges, StepStore, WordStore};
 use computation::ProgramClocks;
 use messages::MessageDriver;
 use nonblocking::ExchangeQueue;
+use steps::StepDriver;
 
 /// What a cell is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ enum CellState {
     Receive(CellId),
     /// It exchanges a set by messages.
     MessageExchange(usize),
+    /// It exchanges a set by its step plan.
+    StepExchange(usize),
     Ended,
 }
 
@@ -67,6 +71,7 @@ pub(crate) struct FabricDriver<'w> {
     setup: RunSetup<'w>,
     engine: Engine,
     messages: MessageDriver,
+    steps: StepDriver<'w>,
     cells: Vec<CellId>,
     /// By place in `cells`.
     states: Vec<CellState>,
@@ -101,6 +106,7 @@ impl<'w> FabricDriver<'w> {
             setup,
             engine: Engine::new(machine.clone()),
             messages: MessageDriver::new(machine, cells.len()),
+            steps: StepDriver::new(cells.len()),
             states: vec![CellState::Ready; cells.len()],
             ready: (0..to_u32(cells.len())).collect(),
             requests: ExchangeQueue::new(cells.len()),
@@ -121,8 +127,9 @@ impl<'w> FabricDriver<'w> {
     ) -> Result<(Vec<R>, RunReport), RunError> {
         let agents = self.place.len();
         let (packed, queue) = (PackedExchanges::new(agents), MessageQueue::new(agents));
-        let calls = CallLog::new(agents);
-        let shared = RefCell::new(FabricState { packed, queue, calls, ..FabricState::default() });
+        let (calls, steps) = (CallLog::new(agents), StepStore::new(agents));
+        let state = FabricState { packed, queue, calls, steps, ..FabricState::default() };
+        let shared = RefCell::new(state);
         let loaded = &self.setup.loaded;
         // It goes after the coroutines.
         let _alternate = AlternateStack::install();
@@ -133,8 +140,8 @@ impl<'w> FabricDriver<'w> {
             let (stack, bounds) = stacks.get(id, row)?;
             let (state, cells) = (&shared, self.cells.len());
             let body = move |yielder: &Yielder<Resume, FabricRequest>, _: Resume| {
-                let mut port =
-                    FabricPort { id, loaded, state, yielder, call: Call::default(), cells };
+                let (call, deferred) = (Call::default(), DeferredExchanges::default());
+                let mut port = FabricPort { id, loaded, state, yielder, call, cells, deferred };
                 run_program(program, &mut Cell::new((id, bounds), loaded, &mut port))
             };
             // SAFETY: the closure borrows `program`, `loaded` and `shared`. All were made before
@@ -235,6 +242,10 @@ impl<'w> FabricDriver<'w> {
         request: FabricRequest,
         state: &mut FabricState,
     ) -> Result<(), RunError> {
+        if let FabricRequest::ExchangeSteps(set) = request {
+            self.computation.made_progress();
+            return self.start_step_exchange(state, row, set);
+        }
         let (cell, queue) = (self.cells[row], &mut state.queue);
         if !matches!(request, FabricRequest::Compute(_) | FabricRequest::Test) {
             self.computation.made_progress();
@@ -247,10 +258,12 @@ impl<'w> FabricDriver<'w> {
             }
             FabricRequest::Send(envelope) => {
                 self.send_envelope(queue, envelope)?;
+                self.keep_spare(row);
                 CellState::Departure(envelope)
             }
             FabricRequest::Receive(source) => self.receive_envelope(queue, row, source),
             FabricRequest::ExchangeMessages(set) => self.start_message_exchange(queue, row, set)?,
+            FabricRequest::ExchangeSteps(_) => unreachable!("handled above"),
             FabricRequest::Element(operation, first) => {
                 CellState::Element(self.submit(cell, &operation, first)?)
             }
@@ -333,7 +346,7 @@ impl<'w> FabricDriver<'w> {
         let state = &mut *shared.borrow_mut();
         if self.messages.active {
             let stop = self.messages.engine.run(&mut state.queue);
-            self.handle_message_stop(stop, &mut state.queue)
+            self.handle_message_stop(stop, state)
         } else {
             let stop = self.engine.run(&mut state.store);
             self.handle_stop(stop, state)

@@ -2,9 +2,11 @@
 //!
 //! Every call that takes time is a request to the fabric driver, which suspends the coroutine until
 //! the clock at which the request is done. The driver performs nonblocking exchanges by itself,
-//! with the buffers that the port leaves in the state of the run.
+//! with the buffers that the port leaves in the state of the run. Those by steps the port performs
+//! when the cell waits.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use conset_ir::{CellId, Operation, PhaseId};
 use corosensei::Yielder;
@@ -16,7 +18,7 @@ use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded_image::LoadedImage;
 use crate::message_queue::{MessageQueue, Subject};
 use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers, exchange_packed};
-use crate::store::{PackedExchanges, WordStore};
+use crate::store::{PackedExchanges, StepStore, WordStore};
 
 /// What a cell asks the scheduler for.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ pub(crate) enum FabricRequest {
     Receive(CellId),
     /// The cell's posted messages for a set, and all that come for it.
     ExchangeMessages(usize),
+    /// The cell's operation list of a set's step plan.
+    ExchangeSteps(usize),
     /// Begin an exchange of a set, the cell's next.
     Start(usize),
     /// Test a nonblocking exchange that has not arrived.
@@ -49,6 +53,7 @@ pub(crate) struct FabricState {
     pub(crate) store: WordStore,
     pub(crate) packed: PackedExchanges,
     pub(crate) queue: MessageQueue,
+    pub(crate) steps: StepStore,
     pub(crate) clock: u64,
     pub(crate) calls: CallLog,
     /// The first error of a cell's call.
@@ -66,6 +71,17 @@ pub(crate) struct FabricPort<'w> {
     pub(crate) call: Call,
     /// Cells of the run.
     pub(crate) cells: usize,
+    /// Nonblocking exchanges by steps: those not performed, in order, and those performed.
+    pub(crate) deferred: DeferredExchanges,
+}
+
+/// Nonblocking exchanges by steps, which the cell performs when it waits for one or tests it: the
+/// software of messages is the cell's own, so they do not go on while its program computes.
+#[derive(Debug, Default)]
+pub(crate) struct DeferredExchanges {
+    /// Number, set, buffers.
+    waiting: VecDeque<(u64, usize, WireBuffers)>,
+    performed: Vec<(u64, WireBuffers)>,
 }
 
 impl FabricPort<'_> {
@@ -90,6 +106,59 @@ impl FabricPort<'_> {
         let Some(error) = found else { return Ok(()) };
         self.end(error);
         Err(Stopped)
+    }
+
+    /// Exchanges a set by its step plan.
+    ///
+    /// # Safety
+    /// As [`CellPort::exchange`].
+    unsafe fn exchange_steps(
+        &mut self,
+        set: usize,
+        outgoing: &[RawWords],
+        incoming: &[RawWords],
+    ) -> Result<(), Stopped> {
+        let ends = &self.loaded.sets[set];
+        let round = {
+            let steps = &mut self.state.borrow_mut().steps;
+            let round = (steps.start(self.id), self.id);
+            for (&connection, row) in ends.outgoing.of(self.id).iter().zip(outgoing) {
+                // SAFETY: the caller says that the rows can be read.
+                steps.put(round, connection, (0..row.words).map(|i| unsafe { row.get(i) }));
+            }
+            round
+        };
+        self.request(FabricRequest::ExchangeSteps(set))?;
+        let steps = &mut self.state.borrow_mut().steps;
+        for (&connection, row) in ends.incoming.of(self.id).iter().zip(incoming) {
+            let words = steps.take(round, connection);
+            for (index, &bits) in words.iter().enumerate().take(row.words) {
+                // SAFETY: the caller says that incoming rows can be written.
+                unsafe { row.set(index, bits) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs the deferred exchanges up to this one.
+    fn perform_deferred(&mut self, last: u64) -> Result<(), Stopped> {
+        let waits = |front: &(u64, usize, WireBuffers)| front.0 <= last;
+        while self.deferred.waiting.front().is_some_and(waits) {
+            let Some((number, set, mut buffers)) = self.deferred.waiting.pop_front() else { break };
+            let rows = |rows: &mut Vec<Vec<u64>>| -> Vec<RawWords> {
+                rows.iter_mut().map(|row| RawWords::of_mut(row)).collect()
+            };
+            let (out, into) = (rows(&mut buffers.outgoing), rows(&mut buffers.incoming));
+            // SAFETY: the rows are those of vectors that are not touched before the call returns
+            // or unwinds, and that overlap no others.
+            unsafe { self.exchange_steps(set, &out, &into)? };
+            self.deferred.performed.push((number, buffers));
+        }
+        Ok(())
+    }
+
+    fn is_steps(&self, set: usize) -> bool {
+        self.loaded.sets[set].steps.is_some()
     }
 
     fn has_arrived(&self, number: u64) -> bool {
@@ -183,6 +252,11 @@ impl CellPort for FabricPort<'_> {
             // SAFETY: the promise of the caller.
             return unsafe { self.exchange_messages(set, outgoing, incoming) };
         }
+        if self.is_steps(set) {
+            self.make(Collective::MessageExchange(set))?;
+            // SAFETY: the promise of the caller.
+            return unsafe { self.exchange_steps(set, outgoing, incoming) };
+        }
         let ends = &self.loaded.sets[set];
         for phase in 0..self.loaded.image.sets()[set].phases.len() {
             let phase = PhaseId::from_index(phase);
@@ -226,12 +300,19 @@ impl CellPort for FabricPort<'_> {
     ) -> Result<(), Stopped> {
         self.make(Collective::Nonblocking(set))?;
         buffers.fill(pack);
+        if self.is_steps(set) {
+            self.deferred.waiting.push_back((number, set, buffers));
+            return Ok(());
+        }
         let empty = self.loaded.image.sets()[set].phases.is_empty();
         self.state.borrow_mut().packed.put(self.id, number, empty, buffers);
         self.request(FabricRequest::Start(set))
     }
 
     fn test(&mut self, number: u64) -> Result<bool, Stopped> {
+        if self.loaded.image.is_steps() {
+            return self.perform_deferred(number).map(|()| true);
+        }
         if !self.has_arrived(number) {
             self.request(FabricRequest::Test)?;
         }
@@ -239,6 +320,9 @@ impl CellPort for FabricPort<'_> {
     }
 
     fn wait(&mut self, number: u64) -> Result<(), Stopped> {
+        if self.loaded.image.is_steps() {
+            return self.perform_deferred(number);
+        }
         if self.has_arrived(number) {
             return Ok(());
         }
@@ -246,6 +330,11 @@ impl CellPort for FabricPort<'_> {
     }
 
     fn take(&mut self, number: u64) -> WireBuffers {
+        if self.loaded.image.is_steps() {
+            let performed = &mut self.deferred.performed;
+            let at = performed.iter().position(|exchange| exchange.0 == number);
+            return performed.swap_remove(at.expect("the exchange has been performed")).1;
+        }
         self.state.borrow_mut().packed.take(self.id, number)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use conset_fabric::{FaultKind, coverage_fault};
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Image, PhaseId};
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Image, Lists, PhaseId};
 
 use crate::phase::PhaseName;
 
@@ -46,6 +46,15 @@ pub(crate) struct LoadedSet {
     pub(crate) incoming: CellConnections,
     /// Why its image must not be executed as a whole.
     pub(crate) broken: Option<FaultKind>,
+    /// What is looked up of its step plan, if it has one.
+    pub(crate) steps: Option<LoadedSteps>,
+}
+
+/// What is looked up of a step plan.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedSteps {
+    /// The messages that each cell sends or receives, in the order of the plan.
+    pub(crate) lists: Lists<u32>,
 }
 
 /// An image and its tables.
@@ -67,6 +76,7 @@ impl LoadedImage {
             outgoing: CellConnections::new(cells, &s.set, |c| c.source),
             incoming: CellConnections::new(cells, &s.set, |c| c.target),
             broken: coverage_fault(s),
+            steps: s.steps.as_ref().map(|steps| LoadedSteps { lists: steps.lists() }),
         });
         let mut first_phase = vec![0];
         for set in image.sets() {

@@ -40,7 +40,7 @@ pub(crate) enum Context {
 /// The method by which a set is exchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum By {
-    /// The compiled phases.
+    /// The compiled plan: phases, or the messages of a step plan.
     #[default]
     Phases,
     /// A message for each connection.

@@ -8,9 +8,12 @@
 //! *packed exchange* per cell: the buffers that the cell handed over. The driver sends them when
 //! the machine reaches the exchange, and fills them as the words of the cell arrive.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use conset_fabric::Payload;
 use conset_ir::convert;
-use conset_ir::{CellId, ConnectionId, ConnectionSet};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Piece};
 
 use crate::port::WireBuffers;
 
@@ -132,6 +135,94 @@ impl PackedExchanges {
         let place = self.0[cell.index()].binary_search_by_key(&number, |exchange| exchange.number);
         place.expect("the exchange was begun and not taken back")
     }
+}
+
+/// The words that cells have in exchanges by steps: by round, cell and connection. A cell has
+/// those of its own connections, and those that it has received and not passed on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StepStore {
+    held: BTreeMap<(u64, CellId, ConnectionId), Vec<u64>>,
+    /// By cell, the exchanges that it has started.
+    rounds: Vec<u64>,
+}
+
+impl StepStore {
+    pub(crate) fn new(cells: usize) -> Self {
+        Self { held: BTreeMap::new(), rounds: vec![0; cells] }
+    }
+
+    /// A cell starts its next exchange; the number of it, from 1.
+    pub(crate) fn start(&mut self, cell: CellId) -> u64 {
+        self.rounds[cell.index()] += 1;
+        self.rounds[cell.index()]
+    }
+
+    /// The exchange that a cell has started last.
+    pub(crate) fn round_of(&self, cell: CellId) -> u64 {
+        self.rounds[cell.index()]
+    }
+
+    /// Puts all words of a connection where a cell has them.
+    pub(crate) fn put(
+        &mut self,
+        (round, cell): (u64, CellId),
+        connection: ConnectionId,
+        words: impl Iterator<Item = u64>,
+    ) {
+        self.held.insert((round, cell, connection), words.collect());
+    }
+
+    /// Takes the words of a connection from a cell.
+    pub(crate) fn take(
+        &mut self,
+        (round, cell): (u64, CellId),
+        connection: ConnectionId,
+    ) -> Vec<u64> {
+        self.held.remove(&(round, cell, connection)).unwrap_or_default()
+    }
+
+    /// Adds the words of pieces that a cell sends, which it then has no more.
+    pub(crate) fn send(
+        &mut self,
+        round: u64,
+        cell: CellId,
+        set: &ConnectionSet,
+        pieces: &[Piece],
+        words: &mut Vec<u64>,
+    ) {
+        for piece in pieces {
+            if piece.is_whole(set) {
+                words.append(&mut self.take((round, cell), piece.connection));
+            } else if let Some(held) = self.held.get(&(round, cell, piece.connection)) {
+                words.extend_from_slice(&held[range(piece)]);
+            }
+        }
+    }
+
+    /// Puts the words of pieces where the cell that has received them has them.
+    pub(crate) fn receive(
+        &mut self,
+        round: u64,
+        cell: CellId,
+        set: &ConnectionSet,
+        pieces: &[Piece],
+        mut words: &[u64],
+    ) {
+        for piece in pieces {
+            let Some((own, rest)) = words.split_at_checked(convert::index(piece.words)) else {
+                return;
+            };
+            let all = convert::index(set.get(piece.connection).words);
+            let held = self.held.entry((round, cell, piece.connection));
+            held.or_insert_with(|| vec![0; all])[range(piece)].copy_from_slice(own);
+            words = rest;
+        }
+    }
+}
+
+fn range(piece: &Piece) -> Range<usize> {
+    let first = convert::index(piece.first_word);
+    first..first + convert::index(piece.words)
 }
 
 impl Payload for WordStore {

@@ -6,6 +6,9 @@
 //! satisfy the rules of a timetable ([`crate::times`]). Every operation list must be ordered by
 //! planned start, and all lists must complete with queues of any depth ([`crate::deadlock`]).
 //!
+//! A set with a step plan has no tables: its plan is checked by the rules of steps
+//! ([`mod@crate::steps`]).
+//!
 //! Compared with timetables: each phase must have exactly the routes of the timetable, with the same
 //! cells, channels, links, words and starts. The image decides which of several parts of a
 //! connection in *one* phase carries the earlier words.
@@ -27,6 +30,7 @@ use crate::lengths;
 use crate::lift::{LiftedPhase, lift_phase};
 use crate::rejection::{Findings, Location, Rule};
 use crate::routes;
+use crate::steps;
 use crate::times;
 
 /// The routes and starts of one set, as its tables define them.
@@ -66,7 +70,7 @@ impl Lifted {
     }
 }
 
-/// Lifts one set; `None` if there is a violation.
+/// Lifts one set with phases; `None` if there is a violation.
 pub(crate) fn lift_set(image: &Image, set: &SetImage, findings: &mut Findings) -> Option<Lifted> {
     let before = findings.total();
     findings.enter_set(set.set.name());
@@ -118,6 +122,16 @@ pub(crate) fn check(
     }
     let mut planned = 0;
     for (row, set) in image.sets().iter().enumerate() {
+        if let Some(steps) = &set.steps {
+            findings.enter_set(set.set.name());
+            report = report.and(steps::check(steps, &steps.lists(), findings));
+            if timetables.is_some() {
+                findings.add(Rule::Lift, Location::set(), || {
+                    "the set has steps, and is compared with a timetable".to_owned()
+                });
+            }
+            continue;
+        }
         if let Some(lifted) = lift_set(image, set, findings) {
             report = report.and(check_set(image, set, &lifted, &mut planned, findings));
             if let Some(timetables) = timetables {

@@ -373,15 +373,16 @@ pub fn check_step_schedule(schedule: &StepSchedule) -> Result<Report, Rejection>
     findings.finish().map(|()| report)
 }
 
-/// Reconstructs the routes and starts of an image by following its tables, set by set.
+/// Reconstructs the routes and starts of an image by following its tables, set by set. Sets with
+/// steps have no tables and are left out.
 ///
 /// # Errors
 /// Tables that lead nowhere, into cycles or to wrong gates, or that do not fit the operations. The
 /// routes are not checked.
 pub fn lift(image: &Image) -> Result<Vec<Lifted>, Rejection> {
     let mut findings = Findings::new();
-    let lifted =
-        image.sets().iter().filter_map(|set| image::lift_set(image, set, &mut findings)).collect();
+    let sets = image.sets().iter().filter(|set| set.steps.is_none());
+    let lifted = sets.filter_map(|set| image::lift_set(image, set, &mut findings)).collect();
     findings.finish().map(|()| lifted)
 }
 

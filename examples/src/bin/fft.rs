@@ -13,14 +13,11 @@ struct Args {
     /// Rows and columns.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     size: u32,
-    /// How the blocks are exchanged.
-    #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::ByArg,
     #[command(flatten)]
     team: conset_examples::team::TeamArgs,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(fft::solve(&args.team, args.size as usize, args.by.into()))
+    finish(fft::solve(&args.team, args.size as usize, args.team.by.into()))
 }

@@ -14,12 +14,9 @@ struct Args {
     mesh: MeshArgs,
     #[command(flatten)]
     stop: StopArgs,
-    /// How ghosts are brought up to date.
-    #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::ByArg,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(laplacian::solve(&args.mesh, args.stop.into(), args.by.into()))
+    finish(laplacian::solve(&args.mesh, args.stop.into(), args.mesh.team.by.into()))
 }

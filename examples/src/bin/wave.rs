@@ -14,12 +14,9 @@ struct Args {
     mesh: MeshArgs,
     #[command(flatten)]
     duration: wave::Duration,
-    /// How shared nodes are summed.
-    #[arg(long, value_enum, default_value_t)]
-    by: conset_examples::team::ByArg,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    finish(wave::solve(&args.mesh, args.duration, args.by.into(), None))
+    finish(wave::solve(&args.mesh, args.duration, args.mesh.team.by.into(), None))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use conset::codegen::{CrateOptions, EmitError, Runtime, c, rust};
+use conset::codegen::{CrateOptions, EmitError, Runtime, c, goal, rust};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
 use serde::Serialize;
@@ -27,8 +27,11 @@ struct Emitted {
 
 pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> {
     refuse_options(args)?;
-    let compiled = load::compiled_file(&args.file, terminal)?;
-    let image = compiled.image();
+    let compiled = load::any_compiled_file(&args.file, terminal)?;
+    let image = match &compiled {
+        load::Either::Phases(compiled) => compiled.image(),
+        load::Either::Steps(compiled) => compiled.image(),
+    };
     let sources: Vec<(String, String)> = match args.format {
         EmitFormat::Rust => rust::emit_with(image, &options(args)?)
             .map_err(|e| CliError::Rejected(e.to_string()))?,
@@ -41,6 +44,10 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> 
                 _ => CliError::Rejected(e.to_string()),
             })?
         }
+        EmitFormat::Goal => goal::emit(image).map_err(|e| {
+            InputError::new(args.file.display().to_string(), At::Whole, e.to_string())
+                .help("compile with --by steps")
+        })?,
         EmitFormat::Listing => {
             vec![("listing.txt".to_owned(), conset::codegen::listing::listing(image))]
         }

@@ -309,7 +309,13 @@ fn document_info(document: &Document) -> DocumentInfo {
             schedule.sets().iter().map(row).collect()
         }
         Document::Image(image) => {
-            image.sets().iter().map(|set| row(&set.set, Some(set.phases.len()))).collect()
+            let row = |set: &conset_ir::SetImage| match &set.steps {
+                Some(steps) => {
+                    SetInfo { steps: Some(steps.messages().steps()), ..row(&set.set, None) }
+                }
+                None => row(&set.set, Some(set.phases.len())),
+            };
+            image.sets().iter().map(row).collect()
         }
     };
     let machine = document.machine();

@@ -47,6 +47,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Document> {
         4 => Document::Schedule(input.schedule(minor)?),
         5 => Document::Image(input.image()?),
         6 => Document::Steps(input.step_schedule()?),
+        7 => Document::Image(input.step_image()?),
         _ => return Err(byte(name, 10, format!("kind {kind} is unknown"))),
     };
     // A newer minor version may have more data at the end.
@@ -388,11 +389,8 @@ impl Decoder<'_> {
         let digest = self.take("a digest")?;
         let mut sets = Vec::new();
         for row in 0..self.count("a number of sets", limits::SETS)? {
-            let set = Arc::new(self.set()?);
-            let messages = self.messages(&set)?;
-            let steps = Steps::new(machine.clone(), set, messages);
             sets.push(SetSteps {
-                steps: steps.map_err(|e| e.under(format!("sets[{row}]")).in_file(self.file))?,
+                steps: self.steps(&machine, row)?,
                 bounds: StepBounds {
                     clocks: self.number("clocks")?,
                     clocks_by: self.take("what bounds the clocks")?,
@@ -410,6 +408,23 @@ impl Decoder<'_> {
             .and_then(|schedule| schedule.with_part_map(part_map))
             .map(|schedule| schedule.with_stated_digest(digest))
             .map_err(|e| e.in_file(self.file))
+    }
+
+    /// A set and its steps.
+    fn steps(&mut self, machine: &Arc<Machine>, row: usize) -> Result<Steps> {
+        let set = Arc::new(self.set()?);
+        let messages = self.messages(&set)?;
+        Steps::new(machine.clone(), set, messages)
+            .map_err(|e| e.under(format!("sets[{row}]")).in_file(self.file))
+    }
+
+    fn step_image(&mut self) -> Result<Image> {
+        let machine = self.machine()?;
+        let mut sets = Vec::new();
+        for row in 0..self.count("a number of sets", limits::SETS)? {
+            sets.push(SetImage::of_steps(self.steps(&machine, row)?));
+        }
+        Image::new(machine, sets).map_err(|e| e.in_file(self.file))
     }
 
     fn messages(&mut self, set: &ConnectionSet) -> Result<StepMessages> {
@@ -454,7 +469,7 @@ impl Decoder<'_> {
             for _ in 0..self.count("a number of phases", limits::PHASES)? {
                 phases.push(self.phase_image(&machine)?);
             }
-            sets.push(SetImage { set, phases });
+            sets.push(SetImage::of_phases(set, phases));
         }
         Image::new(machine, sets).map_err(|e| e.in_file(self.file))
     }

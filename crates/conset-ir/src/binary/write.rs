@@ -12,7 +12,7 @@ use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
 use crate::set::{Connection, ConnectionSet};
 use crate::step_schedule::{StepBounds, StepSchedule};
-use crate::steps::StepMessage;
+use crate::steps::{StepMessage, Steps};
 use crate::timetable::Timetable;
 use crate::version;
 
@@ -57,6 +57,11 @@ pub fn write(document: &Document) -> Vec<u8> {
                 write_part_map(part_map, &mut out);
             }
             4
+        }
+        Document::Image(image) if image.is_steps() => {
+            minor = 3;
+            write_step_image(image, &mut out);
+            7
         }
         Document::Image(image) => {
             write_image(image, &mut out);
@@ -237,11 +242,7 @@ fn write_step_schedule(schedule: &StepSchedule, out: &mut Encoder) {
     out.count(schedule.sets().len());
     for set in schedule.sets() {
         write_set(set.steps.set(), out);
-        out.count(set.steps.messages().steps());
-        for (_, messages) in set.steps.iter() {
-            out.count(messages.len());
-            messages.for_each(|message| write_message(set.steps.set(), message, out));
-        }
+        write_steps(&set.steps, out);
         let StepBounds { clocks, clocks_by, clocks_witness, direct_clocks } = &set.bounds;
         out.number(*clocks);
         out.put(clocks_by);
@@ -252,6 +253,14 @@ fn write_step_schedule(schedule: &StepSchedule, out: &mut Encoder) {
     out.put(&schedule.part_map().is_some());
     if let Some(part_map) = schedule.part_map() {
         write_part_map(part_map, out);
+    }
+}
+
+fn write_steps(steps: &Steps, out: &mut Encoder) {
+    out.count(steps.messages().steps());
+    for (_, messages) in steps.iter() {
+        out.count(messages.len());
+        messages.for_each(|message| write_message(steps.set(), message, out));
     }
 }
 
@@ -294,6 +303,15 @@ fn write_image(image: &Image, out: &mut Encoder) {
                 write_tables(image.machine(), cell, phase.cell(cell), out);
             }
         }
+    }
+}
+
+fn write_step_image(image: &Image, out: &mut Encoder) {
+    write_machine(image.machine(), out);
+    out.count(image.sets().len());
+    for set in image.sets() {
+        write_set(&set.set, out);
+        set.steps.iter().for_each(|steps| write_steps(steps, out));
     }
 }
 

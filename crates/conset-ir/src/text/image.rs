@@ -11,6 +11,9 @@
 //!       receive x0 ch5 words 133 start 0
 //! ```
 //!
+//! A set that is exchanged by messages has the line `steps` and then its steps ([`super::step`])
+//! instead of phases.
+//!
 //! Cells are in ascending order; a cell with empty tables is omitted. The lines of a cell keep their
 //! order, separately for entries and operations. The cell of a neighbour denotes the default link
 //! to or from it.
@@ -29,6 +32,7 @@ use crate::image::{
 use crate::links::LinkFinder;
 use crate::machine::Machine;
 use crate::set::ConnectionSet;
+use crate::steps::Steps;
 
 const CELL_LINES: [&str; 4] = ["send", "receive", "cell", "phase"];
 
@@ -48,13 +52,21 @@ struct ImageContext<'a> {
 }
 
 impl Parser<'_> {
-    /// A set with its phases.
+    /// A set with its phases or steps.
     pub(super) fn set_image(
         &mut self,
-        machine: &Machine,
+        machine: &Arc<Machine>,
         finder: &LinkFinder<'_>,
     ) -> Result<SetImage> {
+        let start = self.lexer.start();
         let set = self.set(Some(machine), SetLines::IMAGE)?;
+        if self.eat("steps") {
+            self.end_of_line(&[])?;
+            let set = Arc::new(set);
+            let messages = self.steps(machine, &set)?;
+            let steps = Steps::new(machine.clone(), set, messages);
+            return Ok(SetImage::of_steps(steps.map_err(|e| self.misshapen(start, e))?));
+        }
         let context = ImageContext { machine, finder, set: &set };
         let mut phases = Vec::new();
         while self.is("phase") {
@@ -62,7 +74,7 @@ impl Parser<'_> {
             self.end_of_line(&[])?;
             phases.push(self.phase_tables(&context)?);
         }
-        Ok(SetImage { set: Arc::new(set), phases })
+        Ok(SetImage::of_phases(Arc::new(set), phases))
     }
 
     fn phase_tables(&mut self, context: &ImageContext<'_>) -> Result<PhaseImage> {

@@ -36,8 +36,10 @@ impl SetLines {
         Self { what: "a connection, `order` or `set`", words: &["order", "set"] };
     pub(super) const ROUTED: Self =
         Self { what: "a connection, `order` or `phase`", words: &["order", "phase"] };
-    pub(super) const IMAGE: Self =
-        Self { what: "a connection, `order`, `phase` or `set`", words: &["order", "phase", "set"] };
+    pub(super) const IMAGE: Self = Self {
+        what: "a connection, `order`, `phase`, `steps` or `set`",
+        words: &["order", "phase", "steps", "set"],
+    };
     pub(super) const STEPS: Self = Self {
         what: "a connection, `order`, `step`, `bounds`, `predicted_clocks` or `set`",
         words: &["order", "step", "bounds", "predicted_clocks", "set"],

@@ -73,7 +73,8 @@ impl Parser<'_> {
         Ok(StepBounds { clocks, clocks_by, clocks_witness: None, direct_clocks })
     }
 
-    fn steps(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<StepMessages> {
+    /// The steps of a set.
+    pub(super) fn steps(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<StepMessages> {
         let mut messages = StepMessages::new();
         let mut pieces = Vec::new();
         while self.is("step") {

@@ -15,6 +15,7 @@ use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Binding, Origin, Schedule, SetSchedule};
 use crate::set::{ConnectionSet, Program};
 use crate::step_schedule::{SetSteps, StepBounds, StepSchedule};
+use crate::steps::Steps;
 use crate::timetable::{PhaseTimes, Slot, Timetable};
 use crate::topology::Topology;
 use crate::version;
@@ -35,6 +36,7 @@ pub fn write(document: &Document) -> String {
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
     let version = match document {
         Document::Schedule(schedule) => version::of_schedule(schedule),
+        Document::Image(image) => version::of_image(image),
         other => version::of_machine(other.machine().map(|machine| &**machine)),
     };
     writeln!(out, "conset {} {version}", document.kind())?;
@@ -210,10 +212,9 @@ fn write_step_schedule(schedule: &StepSchedule, out: &mut impl Write) -> io::Res
     schedule.sets().iter().try_for_each(|set| write_set_steps(set, out))
 }
 
-fn write_set_steps(set: &SetSteps, out: &mut impl Write) -> io::Result<()> {
-    let connections = set.steps.set();
-    write_set(connections, out)?;
-    for (id, messages) in set.steps.iter() {
+/// The steps of a set with their messages.
+fn write_steps(steps: &Steps, out: &mut impl Write) -> io::Result<()> {
+    for (id, messages) in steps.iter() {
         writeln!(out, "  step {id}")?;
         for message in messages {
             write!(out, "    message {} -> {}", message.source, message.target)?;
@@ -222,13 +223,19 @@ fn write_set_steps(set: &SetSteps, out: &mut impl Write) -> io::Result<()> {
                 if piece.first_word != 0 {
                     write!(out, " first {}", piece.first_word)?;
                 }
-                if !piece.is_whole(connections) {
+                if !piece.is_whole(steps.set()) {
                     write!(out, " words {}", piece.words)?;
                 }
             }
             out.write_all(b"\n")?;
         }
     }
+    Ok(())
+}
+
+fn write_set_steps(set: &SetSteps, out: &mut impl Write) -> io::Result<()> {
+    write_set(set.steps.set(), out)?;
+    write_steps(&set.steps, out)?;
     let bounds = &set.bounds;
     if *bounds != StepBounds::default() {
         let (by, direct) = (by(bounds.clocks_by), bounds.direct_clocks);
@@ -349,6 +356,10 @@ fn write_image(image: &Image, out: &mut impl Write) -> io::Result<()> {
     let finder = LinkFinder::new(image.machine());
     for set in image.sets() {
         write_set(&set.set, out)?;
+        if let Some(steps) = &set.steps {
+            writeln!(out, "  steps")?;
+            write_steps(steps, out)?;
+        }
         for (row, phase) in set.phases.iter().enumerate() {
             writeln!(out, "  phase p{row}")?;
             write_phase_image(image.machine(), &finder, phase, out)?;

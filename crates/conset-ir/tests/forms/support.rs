@@ -371,11 +371,15 @@ fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witn
 
 pub(crate) fn image(rng: &mut Rng) -> Image {
     let machine = Arc::new(machine(rng));
+    let of_steps = rng.one_in(3);
     let sets = sets(rng, &machine)
         .into_iter()
-        .map(|set| SetImage {
-            phases: (0..rng.below(3)).map(|_| phase_image(rng, &machine, &set)).collect(),
-            set,
+        .map(|set| {
+            if of_steps {
+                return SetImage::of_steps(steps(rng, &machine, set));
+            }
+            let phases = (0..rng.below(3)).map(|_| phase_image(rng, &machine, &set)).collect();
+            SetImage::of_phases(set, phases)
         })
         .collect();
     Image::new(machine, sets).unwrap()

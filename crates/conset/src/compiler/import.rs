@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{Binding, Bounds, Image, Schedule, SetSchedule, Timetable};
+use conset_ir::{At, Binding, Bounds, Image, InputError, Schedule, SetSchedule, Timetable};
 use conset_partition_route::bounds;
 use conset_scheduler::{fixed_starts, predict};
 use conset_verify::{Lifted, Rule};
@@ -56,12 +56,17 @@ impl Compiled {
     ///
     /// # Errors
     /// [`CompileError::Rejected`] if the checker refuses the image, or the schedule that it was
-    /// lifted to.
+    /// lifted to; an image of step plans ([`crate::steps::schedule_of_image`]).
     pub fn import_image(
         image: Image,
         observer: &mut Observer<'_>,
     ) -> Result<Compiled, CompileError> {
         observer(Progress::Stage("checking"));
+        if image.is_steps() {
+            let message = "an image of step plans; expected one of phases";
+            let error = InputError::new("<image>", At::Whole, message);
+            return Err(error.help("import it by steps::schedule_of_image").into());
+        }
         let image = conset_verify::image(image)?.into_inner();
         let mut schedules = Vec::new();
         let mut sets = Vec::new();

@@ -150,7 +150,7 @@ fn set_image(set: ConnectionSet, phases: &[PhaseTables]) -> SetImage {
             phase.iter().map(|c| CellContext { entries: &c.entries, operations: &c.operations }),
         )
     });
-    SetImage { set: Arc::new(set), phases: phases.collect() }
+    SetImage::of_phases(Arc::new(set), phases.collect())
 }
 
 /// Several sets on a machine, built and put together.

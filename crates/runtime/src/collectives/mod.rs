@@ -4,7 +4,9 @@
 //! serves all calls except [`Cell::reduce`]. A call without its set is an error that names it.
 //! [`Collectives`] checks once, outside of the program, that the sets of the image are such trees.
 //! A cell then traverses them element by element, in the compiled phases and order: it combines the
-//! values received from its children with its own and sends the result on.
+//! values received from its children with its own and sends the result on. If the image has step
+//! plans, a message goes over each edge of the tree, as what a cell sends is known only when it has
+//! received.
 //!
 //! Values are combined in the order of the tree, not of arrival: the own value first, then those of
 //! the children in the order of their ids. A sum therefore has the same bits in every run and on
@@ -311,6 +313,9 @@ impl Cell<'_> {
             |arrived: &[u64], x: &[W], word| make(&Arrived { words: arrived, width }, x, word);
         let combines = way == WalkDirection::Up || way == WalkDirection::Both && id == tree.root;
         let image = &self.image().sets()[set];
+        if image.steps.is_some() {
+            self.walk_by_messages(trees, way, x, (&mut arrived, combines), &make)?;
+        }
         for (row, phase) in image.phases.iter().enumerate() {
             self.instantiate_phase((set, PhaseId::from_index(row)))?;
             for operation in phase.cell(id).operations {
@@ -343,6 +348,45 @@ impl Cell<'_> {
         }
         *lock() = arrived;
         Ok(())
+    }
+}
+
+impl Cell<'_> {
+    /// A traversal on machines without tables: a message over each edge, with all words of the tree.
+    fn walk_by_messages<W: Number>(
+        &mut self,
+        trees: &Collectives,
+        way: WalkDirection,
+        x: &mut [W],
+        (arrived, combines): (&mut [u64], bool),
+        make: &impl Fn(&Arrived<'_>, &[W], usize) -> W,
+    ) -> Result<(), CellError> {
+        let (id, width, tree) = (self.id(), trees.words(), &trees.tree);
+        let children = &tree.children[id.index()];
+        let parent = Some(tree.parent[id.index()]).filter(|_| id != tree.root && tree.is_node(id));
+        let made = |arrived: &[u64], x: &[W]| -> Vec<W> {
+            (0..width).map(|word| make(&Arrived { words: arrived, width }, x, word)).collect()
+        };
+        if way != WalkDirection::Down {
+            for (&child, words) in children.iter().zip(arrived.chunks_mut(width)) {
+                self.msg_receive(child, words)?;
+            }
+            if let Some(parent) = parent {
+                self.msg_send(parent, &made(arrived, x))?;
+            }
+        }
+        if way == WalkDirection::Up {
+            return Ok(());
+        }
+        let mut down = match combines {
+            true => made(arrived, x),
+            false => (0..width).map(|word| value(x, word)).collect(),
+        };
+        if let Some(parent) = parent {
+            self.msg_receive(parent, &mut down)?;
+            x.iter_mut().zip(&down).for_each(|(own, word)| *own = *word);
+        }
+        children.iter().try_for_each(|&child| self.msg_send(child, &down))
     }
 }
 

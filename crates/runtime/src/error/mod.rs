@@ -297,6 +297,15 @@ pub enum CellError {
         /// What was asked for.
         name: String,
     },
+    /// The image has step plans and no phases.
+    #[error(
+        "the sets of the image are compiled to steps, which have no phases such as {name}: exchange \
+         whole sets, or compile to phases"
+    )]
+    OnlySteps {
+        /// What was asked for.
+        name: String,
+    },
     /// No phase was instantiated yet.
     #[error("no phase is active")]
     NoActivePhase,

@@ -21,7 +21,9 @@ use conset_ir::{CellId, ConnectionId, Direction, Machine, PhaseId};
 use super::{CellState, FabricDriver};
 use crate::deadlock::follow;
 use crate::error::{Awaiting, CellWait, RunError};
+use crate::fabric_port::FabricState;
 use crate::message_queue::{MessageQueue, Subject};
+use crate::port::By;
 
 /// The machine's message side, and the exchanges that cells are at.
 pub(super) struct MessageDriver {
@@ -34,9 +36,9 @@ pub(super) struct MessageDriver {
     rounds: Vec<MessageRound>,
     /// By place of the cell: it has asked for one more message than it waits for.
     spare: Vec<bool>,
-    /// Exchanges started: the set and the first cell; and how many each cell has started. They are
+    /// Exchanges started: the set, the method, and the first cell; and how many each cell has started. They are
     /// collective, though cells without a part in one wait for no cell.
-    exchanges: Vec<(usize, CellId)>,
+    exchanges: Vec<(usize, By, CellId)>,
     taken_part: Vec<usize>,
     /// For sets with an order: its pairs the other way round, sorted.
     before: BTreeMap<usize, Vec<(ConnectionId, ConnectionId)>>,
@@ -81,6 +83,11 @@ impl MessageDriver {
             self.engine.run(&mut MessageQueue::default());
             self.engine.take_timers(&mut Vec::new());
         }
+    }
+
+    /// Whether a cell has asked for one more message than it waits for; from now on it has.
+    pub(super) fn take_spare(&mut self, row: usize) -> bool {
+        std::mem::replace(&mut self.spare[row], true)
     }
 
     /// A message that was sent and not received.
@@ -130,7 +137,7 @@ impl FabricDriver<'_> {
     ) -> Result<CellState, RunError> {
         let (cell, loaded) = (self.cells[row], self.setup.loaded);
         let connections = loaded.set(set);
-        self.take_part(row, set)?;
+        self.take_part(row, set, By::Messages)?;
         let mut round = MessageRound::default();
         for &connection in loaded.sets[set].incoming.of(cell) {
             let source = connections.get(connection).source;
@@ -150,7 +157,7 @@ impl FabricDriver<'_> {
         }
         round.unsent = std::mem::take(&mut queue.posted[cell.index()]).into();
         round.left = round.unsent.len();
-        let spare = std::mem::replace(&mut self.messages.spare[row], true);
+        let spare = self.messages.take_spare(row);
         let asked = to_u64(round.awaited.len()) + u64::from(!spare);
         self.messages.engine.receive(cell, asked);
         self.messages.rounds[row] = round;
@@ -163,14 +170,15 @@ impl FabricDriver<'_> {
         })
     }
 
-    /// A cell starts an exchange: the same as the other cells.
-    fn take_part(&mut self, row: usize, set: usize) -> Result<(), RunError> {
+    /// A cell starts an exchange by messages or steps: the same as the other cells.
+    pub(super) fn take_part(&mut self, row: usize, set: usize, by: By) -> Result<(), RunError> {
         let (cell, number) = (self.cells[row], self.messages.taken_part[row]);
         self.messages.taken_part[row] += 1;
         match self.messages.exchanges.get(number) {
-            None => self.messages.exchanges.push((set, cell)),
-            Some(&(other, first)) if other != set => {
-                let (phase, other) = (self.exchange_name(other), self.exchange_name(set));
+            None => self.messages.exchanges.push((set, by, cell)),
+            Some(&(other, other_by, first)) if (other, other_by) != (set, by) => {
+                let (phase, other) =
+                    (self.exchange_name(other, other_by), self.exchange_name(set, by));
                 return Err(RunError::Disagree { first, phase, second: cell, other });
             }
             Some(_) => {}
@@ -185,13 +193,14 @@ impl FabricDriver<'_> {
         let Some(absent) = taken_part.iter().position(|&number| number < all) else {
             return Ok(());
         };
-        let (set, waiting) = self.messages.exchanges[taken_part[absent]];
-        let phase = self.exchange_name(set);
+        let (set, by, waiting) = self.messages.exchanges[taken_part[absent]];
+        let phase = self.exchange_name(set, by);
         Err(RunError::Ended { ended: self.cells[absent], waiting, phase })
     }
 
-    fn exchange_name(&self, set: usize) -> String {
-        format!("the exchange of {} by messages", self.setup.loaded.set(set).name())
+    fn exchange_name(&self, set: usize, by: By) -> String {
+        let by = if by == By::Messages { "messages" } else { "steps" };
+        format!("the exchange of {} by {by}", self.setup.loaded.set(set).name())
     }
 
     /// Hands over the next message of a cell that may be sent.
@@ -227,7 +236,7 @@ impl FabricDriver<'_> {
     pub(super) fn handle_message_stop(
         &mut self,
         stop: Stop,
-        queue: &mut MessageQueue,
+        state: &mut FabricState,
     ) -> Result<bool, RunError> {
         match stop {
             Stop::Idle => return Ok(false),
@@ -235,17 +244,21 @@ impl FabricDriver<'_> {
             Stop::Timer => {
                 let mut rows = Vec::new();
                 self.messages.engine.take_timers(&mut rows);
+                self.handle_copy_timers(state, &mut rows)?;
                 self.handle_timers(rows);
             }
             Stop::Finished => {
                 self.computation.made_progress();
                 let mut events = Vec::new();
                 self.messages.engine.take_events(&mut events);
+                // A message that is received and read makes room for another one, so its sender is
+                // looked up in the event.
+                events.iter().for_each(|event| self.trace_message(&state.queue, event));
                 for event in events {
-                    self.trace_message(queue, &event);
+                    let (source, envelope) = (event.message.source, event.message.label.0);
                     match event.direction {
-                        Direction::Send => self.departed(queue, event.message.label.0)?,
-                        Direction::Receive => self.arrived(queue, event.message.label.0)?,
+                        Direction::Send => self.departed(state, source, envelope)?,
+                        Direction::Receive => self.arrived(state, envelope)?,
                     }
                 }
             }
@@ -254,8 +267,14 @@ impl FabricDriver<'_> {
     }
 
     /// A message has left its source.
-    fn departed(&mut self, queue: &MessageQueue, envelope: u32) -> Result<(), RunError> {
-        let row = index(self.place[queue.envelope(envelope).source.index()]);
+    fn departed(
+        &mut self,
+        state: &mut FabricState,
+        source: CellId,
+        envelope: u32,
+    ) -> Result<(), RunError> {
+        let queue = &state.queue;
+        let row = index(self.place[source.index()]);
         match self.states[row] {
             CellState::Departure(sent) if sent == envelope => self.make_ready(row),
             CellState::MessageExchange(set) => {
@@ -263,13 +282,15 @@ impl FabricDriver<'_> {
                 self.send_next(queue, row, set)?;
                 self.end_round(row);
             }
+            CellState::StepExchange(_) => self.step_departed(state, row)?,
             _ => {}
         }
         Ok(())
     }
 
     /// A message was received.
-    fn arrived(&mut self, queue: &mut MessageQueue, envelope: u32) -> Result<(), RunError> {
+    fn arrived(&mut self, state: &mut FabricState, envelope: u32) -> Result<(), RunError> {
+        let queue = &mut state.queue;
         self.messages.under_way.remove(&envelope);
         queue.keep(envelope);
         let (source, target) = (queue.envelope(envelope).source, queue.envelope(envelope).target);
@@ -283,14 +304,25 @@ impl FabricDriver<'_> {
             (CellState::MessageExchange(set), Subject::Connection(of, connection)) if set == of => {
                 self.messages.rounds[row].awaited.remove(&connection)
             }
+            (CellState::StepExchange(_), Subject::Step(round, message)) => {
+                match self.awaits_step(row, round, message) {
+                    Some(set) => return self.step_arrived(state, set, round, message),
+                    None => false,
+                }
+            }
             _ => false,
         };
-        if !expected
+        if let CellState::StepExchange(set) = self.states[row] {
+            self.ask_step_again(row, set, source);
+        } else if !expected
             && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(_))
         {
             self.messages.engine.receive(target, 1);
         } else if !expected {
             self.messages.spare[row] = false;
+            if matches!(self.states[row], CellState::Departure(_)) {
+                self.keep_spare(row);
+            }
         }
         if let Subject::Connection(set, connection) = subject {
             self.release(queue, set, connection)?;
@@ -340,10 +372,13 @@ impl FabricDriver<'_> {
     fn trace_message(&mut self, queue: &MessageQueue, event: &MessageEvent) {
         let close = self.messages.engine.now();
         let subject = queue.envelope(event.message.label.0).subject;
-        let (Some(trace), Subject::Connection(set, connection)) = (&mut self.report.trace, subject)
-        else {
-            return;
+        let (set, connection) = match subject {
+            Subject::Plain => return,
+            Subject::Connection(set, connection) => (set, connection),
+            // The trace of a step plan shows the numbers of its messages.
+            Subject::Step(round, message) => (self.steps.set_of(round), ConnectionId(message)),
         };
+        let Some(trace) = &mut self.report.trace else { return };
         let ends = (event.message.source, event.message.target);
         trace.streams.push(StreamSpan {
             set: to_u32(set),
@@ -389,6 +424,7 @@ impl FabricDriver<'_> {
                 (Awaiting::Departure { target }, Some(target))
             }
             CellState::MessageExchange(set) => self.awaited_in_round(queue, row, set),
+            CellState::StepExchange(set) => self.awaited_in_steps(row, set),
             CellState::Ended => (Awaiting::Ended, None),
             _ => (Awaiting::Running, None),
         }

@@ -21,6 +21,15 @@ unsafe extern "C" {
     ) -> *mut Raw;
     fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
+    fn conset_baseline_alltoallv(
+        baseline: *mut Raw,
+        out: *const u64,
+        out_counts: *const c_int,
+        out_first: *const c_int,
+        into: *mut u64,
+        in_counts: *const c_int,
+        in_first: *const c_int,
+    );
     fn conset_baseline_barrier(baseline: *mut Raw);
     fn conset_baseline_sleep(baseline: *mut Raw);
 }
@@ -67,6 +76,44 @@ impl Baseline {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
         unsafe { conset_baseline_persistent(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+
+    /// Exchanges words by `MPI_Alltoallv`: so many words to each rank, and so many from each, in the
+    /// order of the ranks.
+    ///
+    /// # Panics
+    /// Buffers of other lengths than the counts together.
+    pub fn alltoallv(
+        &self,
+        (out, out_counts): (&[u64], &[usize]),
+        (into, in_counts): (&mut [u64], &[usize]),
+    ) {
+        let first = |counts: &[usize]| -> Vec<c_int> {
+            let ends = counts.iter().scan(0, |next, count| {
+                let first = *next;
+                *next += count;
+                Some(to_c_int(first))
+            });
+            ends.collect()
+        };
+        let sizes =
+            |counts: &[usize]| -> Vec<c_int> { counts.iter().map(|&n| to_c_int(n)).collect() };
+        assert_eq!(out.len(), out_counts.iter().sum::<usize>());
+        assert_eq!(into.len(), in_counts.iter().sum::<usize>());
+        let (out_first, in_first) = (first(out_counts), first(in_counts));
+        let (out_counts, in_counts) = (sizes(out_counts), sizes(in_counts));
+        // SAFETY: the buffers have the words that the counts state, as was checked.
+        unsafe {
+            conset_baseline_alltoallv(
+                self.raw,
+                out.as_ptr(),
+                out_counts.as_ptr(),
+                out_first.as_ptr(),
+                into.as_mut_ptr(),
+                in_counts.as_ptr(),
+                in_first.as_ptr(),
+            );
+        }
     }
 
     /// `MPI_Barrier`.

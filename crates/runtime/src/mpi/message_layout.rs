@@ -3,7 +3,9 @@
 //!
 //! In a phase, everything that one cell sends to another is one message: its connections ascending,
 //! and the words of each connection in the order of the operation lists. Some messages of medium
-//! length are sent in pieces. A message begins with a head of one word. Every set has its own tags,
+//! length are sent in pieces. (The phases of a step plan are its stages, [`conset_ir::step_stages`],
+//! and its operations have the ends of their message instead of those of their connection.) A message
+//! begins with a head of one word. Every set has its own tags,
 //! and so has each of a few consecutive runs: messages of another set, or of a run that failed, are
 //! never mistaken.
 
@@ -12,7 +14,8 @@ use std::ops::Range;
 
 use conset_ir::convert::{index, to_u64};
 use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, Direction, Image, Operation, PhaseId,
+    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Direction, Image, Lists, Operation,
+    PhaseId, Piece, SetImage, Steps, step_stages,
 };
 
 use super::ffi::to_c_int;
@@ -24,7 +27,10 @@ use crate::port::By;
 /// A run of a connection's words in a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WordRun {
-    /// The connection's place among those of the cell that leave it, or that arrive at it.
+    pub(super) connection: ConnectionId,
+    pub(super) phase: usize,
+    /// The connection's place among those of the cell that leave it, or that arrive at it; greater
+    /// than any if it only passes through.
     pub(super) slot: usize,
     /// The run's words among the connection's.
     pub(super) words: Range<usize>,
@@ -87,6 +93,8 @@ pub(super) struct Bundle {
     phase: usize,
     source: CellId,
     target: CellId,
+    /// Its place in the posting order: the first of its messages in a step plan.
+    place: u32,
     /// By connection, in the order of the operation list.
     operations: Vec<Operation>,
     /// Where the other end is: its rank, and its row there.
@@ -120,73 +128,159 @@ impl Bundle {
     }
 }
 
-/// The operations of a cell in each phase of a set; by messages there is one phase, and an
-/// operation for each connection.
-fn operations(
-    (image, set, by): (&Image, usize, By),
-    cell: CellId,
-    direction: Direction,
-) -> Vec<Vec<Operation>> {
-    let set = &image.sets()[set];
-    if by == By::Phases {
-        return set.phases.iter().map(|phase| phase.cell(cell).operations.to_vec()).collect();
+/// What is exchanged, and by which plan.
+pub(super) struct ExchangePlan<'a> {
+    image: &'a SetImage,
+    by: By,
+    steps: Option<StepTables<'a>>,
+}
+
+/// What is looked up of a step plan.
+struct StepTables<'a> {
+    plan: &'a Steps,
+    /// The messages of each cell, and the stage of each message.
+    lists: Lists<u32>,
+    stages: Vec<u32>,
+    /// Connections of cells to themselves, which are in no message.
+    within: Vec<ConnectionId>,
+}
+
+/// An operation, its ends, and its place in the posting order.
+type EndedOperation = (CellId, CellId, u32, Operation);
+
+impl<'a> ExchangePlan<'a> {
+    pub(super) fn new(image: &'a SetImage, by: By) -> Self {
+        let steps = image.steps.as_ref().filter(|_| by == By::Phases);
+        let steps = steps.map(|plan| {
+            let within = image.set.iter().filter(|(_, c)| c.source == c.target).map(|(id, _)| id);
+            let (lists, stages) = (plan.lists(), step_stages(plan));
+            StepTables { plan, lists, stages, within: within.collect() }
+        });
+        Self { image, by, steps }
     }
-    let end = |connection: &Connection| match direction {
-        Direction::Send => connection.source,
-        Direction::Receive => connection.target,
-    };
-    let own = set.set.iter().filter(|(_, connection)| end(connection) == cell);
-    let whole = own.map(|(id, connection)| Operation {
-        direction,
-        connection: id,
-        channel: ChannelId(0),
-        words: connection.words,
-        first_word: 0,
-        start: 0,
-    });
-    vec![whole.collect()]
+
+    pub(super) fn set(&self) -> &'a ConnectionSet {
+        &self.image.set
+    }
+
+    /// Number of phases, or of stages of a step plan.
+    pub(super) fn phases(&self) -> usize {
+        match (&self.steps, self.by) {
+            (Some(steps), _) => steps.stages.iter().max().map_or(1, |&last| index(last) + 1),
+            (None, By::Phases) => self.image.phases.len(),
+            (None, By::Messages) => 1,
+        }
+    }
+
+    /// Whether cells pass on what they have received.
+    pub(super) fn passes_on(&self) -> bool {
+        self.steps.as_ref().is_some_and(|steps| !steps.plan.is_direct())
+    }
+
+    /// Whether a phase waits for all that is sent and received in the one before.
+    pub(super) fn is_strict(&self) -> bool {
+        self.by == By::Phases && !self.set().order().is_empty() || self.passes_on()
+    }
+
+    /// The operations of a cell in each phase; by messages there is one phase, and an operation for
+    /// each connection.
+    fn operations(&self, cell: CellId, direction: Direction) -> Vec<Vec<EndedOperation>> {
+        if let Some(steps) = &self.steps {
+            return self.step_operations(steps, cell, direction);
+        }
+        if self.by == By::Messages {
+            return vec![self.whole(cell, direction)];
+        }
+        let ended = |operation: &Operation| {
+            let ends = self.set().get(operation.connection);
+            (ends.source, ends.target, 0, *operation)
+        };
+        let phases = self.image.phases.iter();
+        phases.map(|phase| phase.cell(cell).operations.iter().map(ended).collect()).collect()
+    }
+
+    /// An operation for each connection of a cell.
+    fn whole(&self, cell: CellId, direction: Direction) -> Vec<EndedOperation> {
+        let end = |connection: &Connection| match direction {
+            Direction::Send => connection.source,
+            Direction::Receive => connection.target,
+        };
+        let own = self.set().iter().filter(|(_, connection)| end(connection) == cell);
+        own.map(|(id, _)| self.whole_of(id, direction)).collect()
+    }
+
+    fn whole_of(&self, id: ConnectionId, direction: Direction) -> EndedOperation {
+        let ends = self.set().get(id);
+        (ends.source, ends.target, 0, operation(direction, Piece::whole(self.set(), id)))
+    }
+
+    fn step_operations(
+        &self,
+        steps: &StepTables<'_>,
+        cell: CellId,
+        direction: Direction,
+    ) -> Vec<Vec<EndedOperation>> {
+        let mut operations = vec![Vec::new(); self.phases()];
+        for &row in steps.lists.of(cell.0) {
+            let message = steps.plan.messages().get(index(row));
+            let (source, target) = (message.source, message.target);
+            if cell == if direction == Direction::Send { source } else { target } {
+                let pieces = message.pieces.iter();
+                let pieces =
+                    pieces.map(|&piece| (source, target, row, operation(direction, piece)));
+                operations[index(steps.stages[index(row)])].extend(pieces);
+            }
+        }
+        let within = steps.within.iter().filter(|&&id| self.set().get(id).source == cell);
+        operations[0].extend(within.map(|&id| self.whole_of(id, direction)));
+        operations
+    }
+}
+
+fn operation(direction: Direction, piece: Piece) -> Operation {
+    let Piece { connection, first_word, words } = piece;
+    Operation { direction, connection, channel: ChannelId(0), words, first_word, start: 0 }
 }
 
 /// What a cell sends or receives in a set, by phase, source and target.
 fn bundles(
-    what: (&Image, usize, By),
+    plan: &ExchangePlan<'_>,
     rank_map: &RankMap,
     cell: CellId,
     direction: Direction,
 ) -> Vec<Bundle> {
-    let set = &what.0.sets()[what.1];
     let mut bundles = Vec::new();
-    for (phase, operations) in operations(what, cell, direction).iter().enumerate() {
-        let mut by_pair: BTreeMap<(CellId, CellId), Vec<Operation>> = BTreeMap::new();
-        for operation in operations {
+    for (phase, operations) in plan.operations(cell, direction).into_iter().enumerate() {
+        let mut by_pair: BTreeMap<(CellId, CellId), (u32, Vec<Operation>)> = BTreeMap::new();
+        for (source, target, place, operation) in operations {
             if operation.direction == direction && operation.words > 0 {
-                let connection = set.set.get(operation.connection);
-                let pair = (connection.source, connection.target);
-                by_pair.entry(pair).or_default().push(*operation);
+                let pair = by_pair.entry((source, target));
+                pair.or_insert_with(|| (place, Vec::new())).1.push(operation);
             }
         }
-        for ((source, target), mut operations) in by_pair {
+        for ((source, target), (place, mut operations)) in by_pair {
             operations.sort_by_key(|operation| operation.connection);
             let other = if direction == Direction::Send { target } else { source };
             let (rank, row) = rank_map.find(other).expect("ends of connections are live");
-            bundles.push(Bundle { phase, source, target, operations, rank, row, tag: -1 });
+            let bundle = Bundle { phase, source, target, place, operations, rank, row, tag: -1 };
+            bundles.push(bundle);
         }
     }
     // Long ones first, because other cells may wait for them.
-    bundles.sort_by_key(|bundle| (bundle.phase, bundle.piece() == SHORT));
+    bundles.sort_by_key(|bundle| (bundle.phase, bundle.piece() == SHORT, bundle.place));
     bundles
 }
 
 /// The bundles of all cells of this rank, with tags given in an order that both ends know.
 pub(super) fn tagged_bundles(
-    what: (&Image, usize, By),
+    plan: &ExchangePlan<'_>,
     rank_map: &RankMap,
     (own, tags): (usize, &mut TagAllocator),
     direction: Direction,
 ) -> Result<Vec<Vec<Bundle>>, MpiError> {
     let cells = rank_map.cells_of(own).iter();
     let mut all: Vec<Vec<Bundle>> =
-        cells.map(|&cell| bundles(what, rank_map, cell, direction)).collect();
+        cells.map(|&cell| bundles(plan, rank_map, cell, direction)).collect();
     let mut order: Vec<&mut Bundle> = all.iter_mut().flatten().collect();
     order.sort_by_key(|bundle| (bundle.phase, bundle.source, bundle.target));
     for bundle in order {
@@ -238,9 +332,9 @@ impl Messages {
     }
 }
 
-/// Where the words of a phase and connection begin in the buffer of their source, for sources on
-/// this rank.
-pub(super) type LocalOffsets = BTreeMap<(usize, ConnectionId), usize>;
+/// Where the words of a phase, connection, source and target begin in the buffer of the source,
+/// for sources on this rank.
+pub(super) type LocalOffsets = BTreeMap<(usize, ConnectionId, CellId, CellId), usize>;
 
 /// What leaves a cell: messages, runs in buffer order, and rows of targets on this rank.
 pub(super) fn layout_sends(
@@ -259,9 +353,10 @@ pub(super) fn layout_sends(
         }
         for operation in &bundle.operations {
             if bundle.rank == own {
-                local.entry((bundle.phase, operation.connection)).or_insert(messages.room);
+                let key = (bundle.phase, operation.connection, bundle.source, bundle.target);
+                local.entry(key).or_insert(messages.room);
             }
-            runs.push(run(operation, connections, messages.room, None));
+            runs.push(run(bundle.phase, operation, connections, messages.room, None));
             messages.room += index(operation.words);
         }
     }
@@ -285,7 +380,7 @@ pub(super) fn layout_receives(
         if bundle.rank != own {
             messages.push(bundle, Direction::Receive);
             for operation in &bundle.operations {
-                runs.push(run(operation, connections, messages.room, None));
+                runs.push(run(bundle.phase, operation, connections, messages.room, None));
                 messages.room += index(operation.words);
             }
             continue;
@@ -293,9 +388,10 @@ pub(super) fn layout_receives(
         sources[bundle.phase].push(bundle.row);
         let mut next: BTreeMap<ConnectionId, usize> = BTreeMap::new();
         for operation in &bundle.operations {
-            let begin = || local[&(bundle.phase, operation.connection)];
+            let key = (bundle.phase, operation.connection, bundle.source, bundle.target);
+            let begin = || local[&key];
             let at = next.entry(operation.connection).or_insert_with(begin);
-            runs.push(run(operation, connections, *at, Some(bundle.row)));
+            runs.push(run(bundle.phase, operation, connections, *at, Some(bundle.row)));
             *at += index(operation.words);
         }
     }
@@ -304,15 +400,104 @@ pub(super) fn layout_receives(
 }
 
 fn run(
+    phase: usize,
     operation: &Operation,
     connections: &[ConnectionId],
     at: usize,
     from: Option<usize>,
 ) -> WordRun {
-    let slot = connections.binary_search(&operation.connection);
+    let connection = operation.connection;
+    let slot = connections.binary_search(&connection).unwrap_or(usize::MAX);
     let first = index(operation.first_word);
-    let words = first..first + index(operation.words);
-    WordRun { slot: slot.expect("the operation is of an end of the connection"), words, at, from }
+    WordRun { connection, phase, slot, words: first..first + index(operation.words), at, from }
+}
+
+/// Words that a cell passes on: from the buffer in which they arrived to the one in which they leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PassedRun {
+    /// The row of a source on the same rank, in whose buffer they are; else they are in the buffer of
+    /// the cell's own receives.
+    pub(super) from: Option<usize>,
+    /// Where they are there.
+    pub(super) at: Range<usize>,
+    /// Where they go in the buffer of the cell's sends.
+    pub(super) to: usize,
+}
+
+/// What leaves a cell and what arrives at it, divided into the words of its own connections and those
+/// that it passes on, by the phase in which they leave.
+pub(super) fn pass_on(
+    phases: usize,
+    mut departures: Vec<WordRun>,
+    mut arrivals: Vec<WordRun>,
+) -> (Vec<WordRun>, Vec<WordRun>, Vec<Vec<PassedRun>>) {
+    departures.sort_by_key(|run| run.phase);
+    arrivals.sort_by_key(|run| run.phase);
+    let (mut departures, mut arrivals) = (departures.iter().peekable(), arrivals.iter().peekable());
+    let mut here = ArrivedWords::default();
+    let (mut own, mut passed) = (Vec::new(), vec![Vec::new(); phases]);
+    for (phase, passed) in passed.iter_mut().enumerate() {
+        while let Some(run) = departures.next_if(|run| run.phase == phase) {
+            here.depart(run, &mut own, passed);
+        }
+        while let Some(run) = arrivals.next_if(|run| run.phase == phase) {
+            here.runs.insert((run.connection, run.words.start), run.clone());
+        }
+    }
+    own.sort_by_key(|run| run.at);
+    let mut arrived: Vec<WordRun> = here.runs.into_values().collect();
+    arrived.sort_by_key(|run| (run.slot, run.words.start));
+    (own, arrived, passed)
+}
+
+/// The words that have arrived at a cell and that it has not passed on, by connection and first word.
+#[derive(Default)]
+struct ArrivedWords {
+    runs: BTreeMap<(ConnectionId, usize), WordRun>,
+}
+
+impl ArrivedWords {
+    /// Words leave: those that have arrived are passed on, the others are the cell's own.
+    fn depart(&mut self, run: &WordRun, own: &mut Vec<WordRun>, passed: &mut Vec<PassedRun>) {
+        let mut next = run.words.start;
+        self.split(run.connection, run.words.start);
+        self.split(run.connection, run.words.end);
+        let inside = (run.connection, run.words.start)..(run.connection, run.words.end);
+        let found: Vec<WordRun> = self.runs.range(inside).map(|(_, run)| run.clone()).collect();
+        let place = |word: usize| run.at + (word - run.words.start);
+        for arrived in found {
+            let words = arrived.words.clone();
+            if next < words.start {
+                own.push(WordRun { words: next..words.start, at: place(next), ..run.clone() });
+            }
+            passed.push(PassedRun {
+                from: arrived.from,
+                at: arrived.at..arrived.at + words.len(),
+                to: place(words.start),
+            });
+            self.runs.remove(&(run.connection, words.start));
+            next = words.end;
+        }
+        if next < run.words.end {
+            own.push(WordRun { words: next..run.words.end, at: place(next), ..run.clone() });
+        }
+    }
+
+    /// Divides the run that has words on both sides of a position.
+    fn split(&mut self, connection: ConnectionId, at: usize) {
+        let before = self.runs.range_mut((connection, 0)..(connection, at)).next_back();
+        if let Some((_, run)) = before
+            && run.words.end > at
+        {
+            let rest = WordRun {
+                words: at..run.words.end,
+                at: run.at + (at - run.words.start),
+                ..run.clone()
+            };
+            run.words.end = at;
+            self.runs.insert((connection, at), rest);
+        }
+    }
 }
 
 /// A phase and connection of which a set's image sends other words than it receives, with their

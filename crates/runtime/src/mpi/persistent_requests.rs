@@ -16,6 +16,11 @@
 //! order, where a connection may not start before another has been received, a phase waits for all
 //! sends and receives of the previous one.
 //!
+//! The phases of a step plan are its stages. If cells pass on words in it, a phase waits in the same
+//! way, and these words are copied from the buffer in which they arrived to the one from which they
+//! leave. No wait is in the order of a list, and all receives are started in advance, so nothing
+//! depends on how many words MPI buffers.
+//!
 //! The first word of a message, its *head*, holds the number of the collective call of the source
 //! and the mark of its location ([`crate::call`]). A cell compares it with its own before it reads
 //! a word, so that words of another call are never accepted. The words are packed anyway, so the
@@ -33,8 +38,8 @@ use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId};
 use super::backoff::Backoff;
 use super::comm::Comm;
 use super::message_layout::{
-    LocalOffsets, Messages, Peer, TagAllocator, WordRun, layout_receives, layout_sends,
-    tagged_bundles,
+    ExchangePlan, LocalOffsets, Messages, PassedRun, Peer, TagAllocator, WordRun, layout_receives,
+    layout_sends, pass_on, tagged_bundles,
 };
 use super::rank_map::RankMap;
 use super::raw_requests::PersistentRequests;
@@ -63,6 +68,8 @@ struct CellExchange {
     /// In buffer order, and by connection and first word.
     departures: Vec<WordRun>,
     arrivals: Vec<WordRun>,
+    /// By phase, the words to be copied before its sends; no phases if the cell passes on nothing.
+    passed: Vec<Vec<PassedRun>>,
     /// Where the heads of messages are: to be sent, and that arrive, with their sources.
     heads: Vec<usize>,
     arriving_heads: Vec<(usize, CellId)>,
@@ -121,14 +128,10 @@ impl PersistentExchange {
     ) -> Result<Self, MpiError> {
         let own = comm.rank();
         let cells = rank_map.cells_of(own);
-        let phases = match what.2 {
-            By::Phases => what.0.sets()[what.1].phases.len(),
-            By::Messages => 1,
-        };
-        let set = &what.0.sets()[what.1].set;
-        let strict = what.2 == By::Phases && !set.order().is_empty();
-        let leaving = tagged_bundles(what, rank_map, (own, tags), Direction::Send)?;
-        let arriving = tagged_bundles(what, rank_map, (own, tags), Direction::Receive)?;
+        let plan = ExchangePlan::new(&what.0.sets()[what.1], what.2);
+        let (set, phases, strict) = (plan.set(), plan.phases(), plan.is_strict());
+        let leaving = tagged_bundles(&plan, rank_map, (own, tags), Direction::Send)?;
+        let arriving = tagged_bundles(&plan, rank_map, (own, tags), Direction::Receive)?;
         let mut local = LocalOffsets::new();
         let sends: Vec<_> = cells
             .iter()
@@ -155,12 +158,17 @@ impl PersistentExchange {
                 (&sends.messages, sends.room),
             )?;
             exchange.requests.push(RefCell::new(requests));
+            let (departures, arrivals, passed) = match plan.passes_on() {
+                true => pass_on(phases, departures, arrivals),
+                false => (departures, arrivals, Vec::new()),
+            };
             exchange.cells.push(CellExchange {
                 phases: cell_phases(strict, &receives, &sends, sources),
                 ends: receives.ends.iter().chain(&sends.ends).copied().collect(),
                 targets,
                 departures,
                 arrivals,
+                passed,
                 heads: sends.heads.iter().map(|head| head.0).collect(),
                 arriving_heads: receives.heads,
             });
@@ -252,6 +260,7 @@ impl PersistentExchange {
             let own = &mut all[row];
             own.phase += 1;
             if let Some(next) = exchange.phases.get(own.phase) {
+                self.pass_on((row, own.phase), requests);
                 requests.start(next.sends.clone())?;
                 own.sent[own.phase] = begun;
             }
@@ -263,6 +272,19 @@ impl PersistentExchange {
         requests.received_all();
         all[row].left = requests.receives();
         Ok(true)
+    }
+
+    /// Copies the words that leave a cell in a phase and have arrived before.
+    fn pass_on(&self, (row, phase): (usize, usize), requests: &mut PersistentRequests) {
+        let passed = self.cells[row].passed.get(phase);
+        for run in passed.into_iter().flatten() {
+            match run.from.filter(|&source| source != row) {
+                None => requests.pass_on(&run.at, run.to),
+                Some(source) => {
+                    requests.pass_on_from(&self.requests[source].borrow(), &run.at, run.to);
+                }
+            }
+        }
     }
 
     /// Ends an exchange of a cell whose [`PersistentExchange::poll`] is done: `read` is called for every run

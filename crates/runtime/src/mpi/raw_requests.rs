@@ -174,6 +174,24 @@ impl PersistentRequests {
         self.send.words()
     }
 
+    /// Copies words that have arrived to where they leave. Their receive has been seen done, and the
+    /// send has not been started; others may be under way.
+    pub(super) fn pass_on(&mut self, from: &Range<usize>, to: usize) {
+        let source = self.receive.at(from).cast_const();
+        let target = self.send.at(&(to..to + from.len()));
+        // SAFETY: `at` has checked that the words lie within the buffers, which are two. MPI uses
+        // neither those, as said above; nothing refers to them but pointers.
+        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len()) };
+    }
+
+    /// The same with words that another cell of the rank has sent.
+    pub(super) fn pass_on_from(&mut self, other: &Self, from: &Range<usize>, to: usize) {
+        let source = other.send.at(from).cast_const();
+        let target = self.send.at(&(to..to + from.len()));
+        // SAFETY: as above; MPI at most reads what was sent, and these are the buffers of two cells.
+        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len()) };
+    }
+
     /// What has arrived.
     pub(super) fn incoming(&self) -> &[u64] {
         assert!(!self.receiving, "MPI still writes into the buffer");

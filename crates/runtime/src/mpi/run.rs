@@ -404,8 +404,10 @@ impl<'w> Rank<'w> {
         let awaited = exchange.awaited(row, self.rank_map.cells_of(self.comm.rank()));
         let phase = awaited.first().map(|first| first.phase);
         let name = phase.map(|phase| match by {
-            By::Phases => self.loaded.phase_name(set, phase),
-            By::Messages => self.set_name(set, by),
+            By::Phases if self.loaded.sets[set].steps.is_none() => {
+                self.loaded.phase_name(set, phase)
+            }
+            _ => self.set_name(set, by),
         });
         let mut cells: Vec<CellId> = awaited.iter().map(|one| one.cell).collect();
         cells.sort_unstable();

@@ -3,6 +3,8 @@
 mod flights;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
+#[path = "../common/step_cases.rs"]
+mod step_cases;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("exchanges_as_on_the_fabric", exchanges_as_on_the_fabric)),
     from_two(good("lists_as_on_the_fabric", lists_as_on_the_fabric)),
     from_two(good("elements_as_on_the_fabric", elements_as_on_the_fabric)),
+    from_two(good("steps_deliver", steps_deliver)),
     good("messages_arrive", messages_arrive),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
@@ -626,4 +629,17 @@ fn error_of_a_cell(comm: &Comm) {
         };
         sums_of_exchanges(cell)
     });
+}
+
+/// Step plans of any levels and orders deliver their words, whatever the number of ranks.
+fn steps_deliver(comm: &Comm) {
+    let mut combining = 0;
+    for seed in 0..80 {
+        let steps = step_cases::case(seed);
+        combining += usize::from(!steps.is_direct());
+        let world = World::new(step_cases::image(&steps)).on(Transport::Mpi(comm.clone()));
+        let (wrong, _) = world.try_run(step_cases::wrong_rows).expect("the exchanges work");
+        assert_eq!(wrong.iter().sum::<usize>(), 0, "of plan {seed}");
+    }
+    assert!(combining > 20, "{combining} plans in which cells pass on words");
 }

@@ -296,7 +296,7 @@ impl DraftImage {
 
     pub fn try_build(&self) -> Result<Image, ShapeError> {
         let phases = self.phases.iter().map(|cells| phase_image(cells)).collect();
-        let set = SetImage { set: self.set.clone(), phases };
+        let set = SetImage::of_phases(self.set.clone(), phases);
         Image::new(self.machine.clone(), vec![set])
     }
 
