@@ -38,6 +38,7 @@
 
 #[cfg(test)]
 mod cases;
+pub mod dense_pathfinder;
 mod edge_coloring;
 mod first_fit;
 mod load_annealing;

@@ -37,7 +37,7 @@ use crate::plan::Found;
 use crate::problem::{Problem, ports};
 use crate::work::Work;
 use crate::{
-    edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder, preemptive_list,
+    dense_pathfinder, edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder, preemptive_list,
     round_pathfinder, slot_pathfinder, torus_aapc, translation_slots, translation_symmetry,
     windowed_pathfinder,
 };
@@ -62,6 +62,9 @@ pub enum Planner {
     /// Time slots for the connections of one cell of a torus, shifted for the other cells; for
     /// machines with timed starts.
     TranslationSlots,
+    /// Phases and shortest routes of large sets by negotiated congestion, on machines with timed
+    /// starts.
+    DensePathfinder,
     /// Packs one phase after the other, for large sets on machines with timed starts.
     WindowedPathfinder,
     /// Time slots, phases and routes by negotiated congestion, for machines with timed starts.
@@ -80,6 +83,7 @@ impl Planner {
             Planner::PhasePathfinder => "phase-pathfinder",
             Planner::LoadAnnealing => "load-annealing",
             Planner::TranslationSlots => "translation-slots",
+            Planner::DensePathfinder => "dense-pathfinder",
             Planner::WindowedPathfinder => "windowed-pathfinder",
             Planner::SlotPathfinder => "slot-pathfinder",
         }
@@ -91,6 +95,7 @@ impl Planner {
             self,
             Self::PhasePathfinder
                 | Self::TranslationSlots
+                | Self::DensePathfinder
                 | Self::WindowedPathfinder
                 | Self::SlotPathfinder
         )
@@ -222,6 +227,14 @@ pub fn plans(
                 problem,
                 &translation_slots::TranslationConfig::default(),
                 translation_slots::budget(problem) << doubled,
+                seed,
+            )
+        })?,
+        Planner::DensePathfinder => timed_plan(task, work, |problem| {
+            dense_pathfinder::plan(
+                problem,
+                &dense_pathfinder::DenseConfig::default(),
+                dense_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,

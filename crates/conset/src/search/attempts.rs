@@ -101,7 +101,8 @@ pub(super) fn standard_attempts(
     let negotiations = (0..negotiations).map(|seed| plan(Planner::RoundPathfinder, seed));
     let windowed = (timed && set.len() > WINDOWED).then_some(once(Planner::WindowedPathfinder));
     let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
-    let slots = windowed.into_iter().chain(slots);
+    let dense = (timed && set.len() > WINDOWED).then_some(once(Planner::DensePathfinder));
+    let slots = dense.into_iter().chain(windowed).chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
     let torus = [once(Planner::TorusAapc)].into_iter().chain(translation);
     match objective {

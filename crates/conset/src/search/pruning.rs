@@ -8,7 +8,7 @@ use conset_planner::Planner;
 
 use super::attempts::{SEARCHED, SearchStep};
 use super::price::{Priced, TIMETABLE_VARIANTS, channels};
-use super::{PlanSearch, StopReason, StopRule};
+use super::{PlanSearch, StopReason, StopRule, WIDE};
 use crate::{Objective, bound_ratio};
 
 /// Connections up to which every plan is checked at once, and up to which the search continues
@@ -157,12 +157,19 @@ impl PlanSearch<'_> {
         self.best.as_ref().is_some_and(few)
     }
 
-    /// Whether the windowed pathfinder has packed the phases; `None` if it is not among the
-    /// standard attempts.
+    /// Whether a planner for large sets has packed the phases; `None` if there is none among the
+    /// standard attempts. If the dense pathfinder declines, that is the windowed pathfinder.
     fn is_packed(&self) -> Option<bool> {
-        let packing = SearchStep::Plan(Planner::WindowedPathfinder);
-        let turn = self.standard.iter().position(|attempt| attempt.step == packing)?;
-        Some(self.next > turn)
+        let is_packer = |step: SearchStep| {
+            matches!(
+                step,
+                SearchStep::Plan(Planner::DensePathfinder | Planner::WindowedPathfinder)
+            )
+        };
+        let turn = self.standard.iter().rposition(|attempt| is_packer(attempt.step))?;
+        let dense = Planner::DensePathfinder.name();
+        let has_dense = self.trials.iter().any(|trial| trial.planner == dense);
+        Some(self.next > turn || has_dense && self.task.set().len() > WIDE)
     }
 
     /// Clocks of the rounds of a plan, without pipeline latency, over the clocks that the bound
