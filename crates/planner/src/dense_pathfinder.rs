@@ -144,7 +144,6 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
 fn is_suitable(problem: &Problem<'_>, config: &DenseConfig, phases: usize) -> bool {
     let sends = to_u64(phases * problem.machine.agent_count()) * u64::from(config.agent_streams);
     let members = problem.set.len();
-    // No cell has more routes in a phase than 16-bit numbers count.
     to_u64(members) * 16 <= sends
         && members / phases < MEMBERS_OF_PHASE
         && block_bytes(problem, phases) <= BYTES
@@ -173,14 +172,9 @@ fn distribute(problem: &Problem<'_>, members: &[u32], phases: usize, blocks: &mu
     }
 }
 
-/// The streams of a phase in the order of their slots, in a slot long ones first.
-fn streams(problem: &Problem<'_>, block: &Block, phase: usize) -> Vec<Stream> {
+/// The streams of a phase, long ones first.
+fn streams(problem: &Problem<'_>, block: &Block, lane: usize) -> Vec<Stream> {
     let connections = problem.set.connections();
-    let mut members: Vec<&Member> =
-        block.members.iter().filter(|member| member.lane == phase).collect();
-    members.sort_by_key(|m| {
-        (m.lane, Reverse(connections[index(m.connection)].words), m.connection)
-    });
     let stream = |member: &Member| {
         let connection = &connections[index(member.connection)];
         let heads = member.edges.iter().map(|&edge| problem.head(index(edge)));
@@ -191,5 +185,8 @@ fn streams(problem: &Problem<'_>, block: &Block, phase: usize) -> Vec<Stream> {
             cells: std::iter::once(connection.source.0).chain(heads).collect(),
         }
     };
-    members.into_iter().map(stream).collect()
+    let members = block.members.iter().filter(|member| member.lane == lane);
+    let mut streams: Vec<Stream> = members.map(stream).collect();
+    streams.sort_by_key(|stream| (Reverse(stream.words), stream.connection));
+    streams
 }

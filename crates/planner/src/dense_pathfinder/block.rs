@@ -49,10 +49,9 @@ pub(super) struct Prices {
 }
 
 /// Some phases of a plan in progress.
-#[derive(Clone)]
 pub(super) struct Block {
     /// The clocks for which a link or port may be busy in each phase.
-    pub(super) limits: Vec<u64>,
+    limits: Vec<u64>,
     /// The load of the longest stream that is expected in each phase.
     longest: Lanes,
     /// 2^42 divided by the limits.
@@ -70,13 +69,17 @@ pub(super) struct Block {
 /// The price of one more channel of a cell. It grows with the channels in use, so that free
 /// channels remain everywhere.
 fn channel_price(uses: i16, history: i16, capacity: i16, present: i16) -> i16 {
-    let over = uses + 1 - capacity;
-    history.saturating_add(if over > 0 { over.saturating_mul(present) } else { 3 * uses / capacity })
+    let over = uses.saturating_add(1).saturating_sub(capacity);
+    history.saturating_add(if over > 0 {
+        over.saturating_mul(present)
+    } else {
+        3 * uses.max(0) / capacity
+    })
 }
 
 impl Block {
     /// A block without members.
-    pub(super) fn new(problem: &Problem<'_>, shapes: &[PhaseShape]) -> Self {
+    fn new(problem: &Problem<'_>, shapes: &[PhaseShape]) -> Self {
         let mut closed = [0; LANES];
         closed[shapes.len()..].fill(CLOSED);
         let room = |&links: &u16| {
@@ -117,6 +120,7 @@ impl Block {
         }
     }
 
+    /// The number of phases.
     pub(super) fn lanes(&self) -> usize {
         self.limits.len()
     }
@@ -130,9 +134,15 @@ impl Block {
         loads
     }
 
+    /// The clocks for which a link may be busy in a phase.
+    pub(super) fn limit(&self, lane: usize) -> u64 {
+        self.limits[lane]
+    }
+
     /// The clocks of the longest stream that is expected in a phase.
     pub(super) fn longest(&self, lane: usize) -> u64 {
-        self.limits[lane] * u64::from(self.longest[lane].unsigned_abs()) / u64::from(FULL.unsigned_abs())
+        self.limits[lane] * u64::from(self.longest[lane].unsigned_abs())
+            / u64::from(FULL.unsigned_abs())
     }
 
     /// The number of such streams that follow each other on a link in a phase.
@@ -171,7 +181,7 @@ impl Block {
         let (room, history) = (&self.room[resource], &self.load_history[resource]);
         for lane in 0..LANES {
             prices[lane] = prices[lane]
-                .saturating_add(over_price(loads[lane] - room[lane], present))
+                .saturating_add(over_price(loads[lane].saturating_sub(room[lane]), present))
                 .saturating_add(history[lane]);
         }
     }
@@ -184,11 +194,14 @@ impl Block {
         loads: &Lanes,
         present: i16,
     ) -> i16 {
-        let over = loads[lane] - self.room[resource][lane];
+        let over = loads[lane].saturating_sub(self.room[resource][lane]);
         over_price(over, present).saturating_add(self.load_history[resource][lane])
     }
 
     /// Books a member of the block, or releases what it uses.
+    ///
+    /// Sums of tens of thousands of streams on a resource wrap. That is undone when they are
+    /// released, and makes no plan wrong: [`super::eviction`] counts again.
     pub(super) fn book(
         &mut self,
         problem: &Problem<'_>,
@@ -203,15 +216,13 @@ impl Block {
         let x = index(member.connection);
         let mut change = |cell: usize| {
             let uses = &mut self.channel_uses[cell][lane];
-            *uses += one;
+            *uses = uses.wrapping_add(one);
             let history = self.channel_history[cell][lane];
-            self.channel_prices[cell][lane] =
-                channel_price(*uses, history, self.capacity, present);
+            self.channel_prices[cell][lane] = channel_price(*uses, history, self.capacity, present);
         };
         change(problem.set.connections()[x].source.index());
         for &edge in &member.edges {
             change(index(problem.head(index(edge))));
-            // The sum of very many loads may wrap, which is undone when they are released.
             let room = &mut self.room[index(edge)][lane];
             *room = room.wrapping_sub(load);
         }
@@ -220,15 +231,6 @@ impl Block {
         for port in used_ports(problem, x) {
             let room = &mut self.room[port][lane];
             *room = room.wrapping_sub(load);
-        }
-    }
-
-    /// Gives back the channels of a member.
-    pub(super) fn release_channels(&mut self, problem: &Problem<'_>, member: &Member) {
-        let x = index(member.connection);
-        self.channel_uses[problem.set.connections()[x].source.index()][member.lane] -= 1;
-        for &edge in &member.edges {
-            self.channel_uses[index(problem.head(index(edge)))][member.lane] -= 1;
         }
     }
 
@@ -241,11 +243,11 @@ impl Block {
     }
 
     /// Whether a cell has more routes than channels in a lane.
-    pub(super) fn is_crowded(&self, cell: usize, lane: usize) -> bool {
+    fn is_crowded(&self, cell: usize, lane: usize) -> bool {
         self.channel_uses[cell][lane] > self.capacity
     }
 
-    /// Whether a resource of a member is overused. A stream alone overuses neither link nor port.
+    /// Whether a resource of a member is overused.
     pub(super) fn is_in_conflict(&self, problem: &Problem<'_>, member: &Member) -> bool {
         let lane = member.lane;
         let x = index(member.connection);
@@ -289,10 +291,10 @@ impl Block {
     }
 }
 
-/// What a load above the room of a link or port costs: as much as a channel for each quarter of a
-/// phase. (The product is below 2^15, because the present price is at most 256.)
+/// What a load above the room of a link or port costs: for a quarter of a phase as much as a
+/// channel. (The product is below 2^15, because the present price is at most 256.)
 #[inline]
-pub(super) fn over_price(over: i16, present: i16) -> i16 {
+fn over_price(over: i16, present: i16) -> i16 {
     (over.clamp(0, FULL - 1) >> 3).wrapping_mul(present) >> 5
 }
 

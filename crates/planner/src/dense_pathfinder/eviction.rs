@@ -3,13 +3,14 @@
 //!
 //! A phase lasts as long as its busiest link or agent, which carries a stream more than the others
 //! if the negotiation has left a conflict. Such streams leave as long as the phase becomes shorter
-//! by more than their channels cost in another phase.
+//! by more than their channels cost in another phase, but not to make it shorter than it was meant
+//! to be.
 
 use std::cmp::Reverse;
 
 use conset_ir::convert::{index, to_u64};
 
-use super::block::{Block, Member, used_ports};
+use super::block::{Block, LANES, Member, used_ports};
 use super::negotiation::Context;
 
 /// How long each link and agent of a phase is busy.
@@ -49,7 +50,11 @@ impl PhaseLoads<'_> {
     /// How long a resource makes the phase last.
     fn clocks(&self, resource: usize) -> u64 {
         let load = self.loads[resource];
-        if resource < self.context.problem.edge_count() { load } else { load.saturating_sub(self.free) }
+        if resource < self.context.problem.edge_count() {
+            load
+        } else {
+            load.saturating_sub(self.free)
+        }
     }
 
     /// The busiest resource and its clocks.
@@ -62,8 +67,7 @@ impl PhaseLoads<'_> {
     fn relief(&self, member: &Member, greatest: u64) -> u64 {
         let least = greatest - greatest / 16;
         let busy = |&(resource, _): &(usize, u64)| self.clocks(resource) >= least;
-        to_u64(self.resources(member).filter(busy).count() << 16)
-            / to_u64(member.edges.len() + 1)
+        to_u64(self.resources(member).filter(busy).count() << 16) / to_u64(member.edges.len() + 1)
     }
 }
 
@@ -78,27 +82,33 @@ impl Context<'_> {
         late
     }
 
-    /// Removes members from cells with too many routes, long routes first.
+    /// Removes members from cells with too many routes, long routes first, and returns them.
     pub(super) fn evict_crowded(&self, block: &mut Block) -> Vec<u32> {
         let problem = self.problem;
-        let mut members = std::mem::take(&mut block.members);
-        members.sort_by_key(|m| (Reverse(m.edges.len()), m.connection));
-        let mut evicted = Vec::new();
-        members.retain(|member| {
+        let cells = |member: &Member| -> Vec<usize> {
             let source = problem.set.connections()[index(member.connection)].source.index();
-            let mut cells = std::iter::once(source)
-                .chain(member.edges.iter().map(|&edge| index(problem.head(index(edge)))));
-            let stays = !cells.any(|cell| block.is_crowded(cell, member.lane));
+            let heads = member.edges.iter().map(|&edge| index(problem.head(index(edge))));
+            std::iter::once(source).chain(heads).collect()
+        };
+        let mut uses = vec![[0u32; LANES]; problem.cell_count()];
+        for member in &block.members {
+            cells(member).into_iter().for_each(|cell| uses[cell][member.lane] += 1);
+        }
+        block.members.sort_by_key(|m| (Reverse(m.edges.len()), m.connection));
+        let mut evicted = Vec::new();
+        block.members.retain(|member| {
+            let cells = cells(member);
+            let stays = cells.iter().all(|&cell| uses[cell][member.lane] <= problem.channels);
             if !stays {
-                block.release_channels(problem, member);
+                cells.into_iter().for_each(|cell| uses[cell][member.lane] -= 1);
                 evicted.push(member.connection);
             }
             stays
         });
-        block.members = members;
         evicted
     }
 
+    /// Adds those of one phase.
     fn add_late(&self, block: &Block, lane: usize, cost: u64, late: &mut Late) {
         let problem = self.problem;
         let streams = block.streams(lane);
@@ -110,8 +120,11 @@ impl Context<'_> {
         let start = loads.busiest().1;
         let (mut out, mut lost) = (Vec::new(), 0);
         let (mut best, mut least) = (0, start << 16);
-        while members.len() > 1 && lost < start << 15 {
+        while members.len() > 1 {
             let (busiest, greatest) = loads.busiest();
+            if greatest <= block.limit(lane) {
+                break;
+            }
             let uses = |m: &Member| loads.resources(m).any(|(resource, _)| resource == busiest);
             let on_it = members.iter().enumerate().filter(|(_, m)| uses(m));
             let relief = |&(row, m): &(usize, &&Member)| (loads.relief(m, greatest), Reverse(row));

@@ -4,7 +4,7 @@
 //! lasts a whole number of such streams, one after the other on each link. Few of them leave
 //! channels idle, many leave links idle.
 
-use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::convert::{index, to_u64};
 
 use super::DenseConfig;
 use crate::problem::Problem;
@@ -22,11 +22,11 @@ pub(super) struct PhaseShape {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sums {
     /// Channels of shortest routes.
-    pub(super) channels: u64,
+    channels: u64,
     /// Clocks of streams times their hops.
-    pub(super) link_clocks: u128,
+    link_clocks: u128,
     /// Clocks of streams.
-    pub(super) clocks: u128,
+    clocks: u128,
     connections: u64,
 }
 
@@ -52,34 +52,42 @@ pub(super) fn shapes(
     members: &[u32],
 ) -> Vec<PhaseShape> {
     let sums = Sums::new(problem, clocks, members);
-    let bounds = &problem.bounds;
-    // What the bounds of the whole set say of these: phases in 2^20ths, clocks beside switches.
-    let total = u128::from(problem.channels) * u128::from(to_u64(problem.cell_count()));
-    let by_total = (u128::from(all.channels) << 20) / total.max(1);
-    let other = bounds.phases.saturating_sub(to_u32(u64::try_from(by_total >> 20).unwrap_or(0)));
-    // A bound above the total of the channels is that of a part of the machine.
-    let whole = if other > 1 { u128::from(bounds.phases) << 20 } else { by_total };
-    let phases = whole * u128::from(sums.channels) / u128::from(all.channels.max(1));
-    let switches = u64::from(bounds.phases) * problem.switch;
-    let busy = u128::from(bounds.clocks.saturating_sub(switches));
-    let busy = match all.link_clocks {
+    let mean = (sums.clocks / u128::from(sums.connections.max(1))).max(1);
+    let [channels, links] = config.filled.map(u128::from);
+    let by_channels = phases(problem, all, &sums) * 64 / channels;
+    let busy = busy(problem, all, &sums);
+    // The phases, in 2^20ths, in which links carry so many streams of average length.
+    let count = |streams: u32| {
+        let by_links = (busy << 20) * 64 / (mean * u128::from(streams) * links);
+        by_channels.max(by_links).max(1 << 20)
+    };
+    let time =
+        |&streams: &u32| count(streams) * (u128::from(problem.switch) + mean * u128::from(streams));
+    let streams = (1..=config.most_streams).min_by_key(time).unwrap_or(1);
+    let count = u64::try_from(count(streams).div_ceil(1 << 20)).unwrap_or(u64::MAX);
+    let count = count.clamp(1, sums.connections.max(1));
+    shapes_of(problem, config, (clocks, members), (sums.channels, count, streams.into()))
+}
+
+/// The phases in 2^20ths that some connections take by the bound of the whole set.
+fn phases(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
+    let machine = u128::from(problem.channels) * u128::from(to_u64(problem.cell_count()));
+    let by_total = (u128::from(all.channels) << 20) / machine.max(1);
+    let bound = u128::from(problem.bounds.phases) << 20;
+    // Unless it is only rounded up, a bound above the total of the channels is that of a part of
+    // the machine.
+    let whole = if bound > by_total + (1 << 20) { bound } else { by_total };
+    whole * u128::from(sums.channels) / u128::from(all.channels.max(1))
+}
+
+/// The clocks beside switches that some connections take by the bound of the whole set.
+fn busy(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
+    let switches = u64::from(problem.bounds.phases) * problem.switch;
+    let busy = u128::from(problem.bounds.clocks.saturating_sub(switches));
+    match all.link_clocks {
         0 => busy * sums.clocks / all.clocks.max(1),
         links => busy * sums.link_clocks / links,
-    };
-    let mean = (sums.clocks / u128::from(sums.connections.max(1))).max(1);
-    let by_channels = phases * 64 / u128::from(config.filled[0]);
-    let best = (1..=config.most_streams).min_by_key(|&streams| {
-        let length = mean * u128::from(streams);
-        let by_links = (busy << 20) * 64 / (length * u128::from(config.filled[1]));
-        let count = by_channels.max(by_links).max(1 << 20);
-        (count * (u128::from(problem.switch) + length), streams)
-    });
-    let streams = u64::from(best.unwrap_or(1));
-    let length = mean * u128::from(streams);
-    let by_links = (busy << 20) * 64 / (length * u128::from(config.filled[1]));
-    let count = u64::try_from(by_channels.max(by_links).div_ceil(1 << 20)).unwrap_or(u64::MAX);
-    let count = count.clamp(1, sums.connections.max(1));
-    shapes_of(problem, config, (clocks, members), (sums.channels, count, streams))
+    }
 }
 
 /// Equal shares of the channels of the members, sorted by clocks.
