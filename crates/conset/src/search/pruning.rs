@@ -170,9 +170,8 @@ impl PlanSearch<'_> {
         let turn = self.standard.iter().rposition(|attempt| is_packer(attempt.step))?;
         let dense = Planner::DensePathfinder.name();
         let bound = self.task.bounds().clocks;
-        let is_good = |trial: &Trial| {
-            trial.planner == dense && bound_ratio(trial.clocks, bound) < GOOD_DENSE
-        };
+        let is_good =
+            |trial: &Trial| trial.planner == dense && bound_ratio(trial.clocks, bound) < GOOD_DENSE;
         let has_good = self.task.set().len() > WIDE && self.trials.iter().any(is_good);
         Some(self.next > turn || has_good)
     }
