@@ -8,6 +8,8 @@
 //! * [`slot_pathfinder`]: negotiated congestion (PathFinder) over links, agents and channels in
 //!   time slots.
 //! * [`phase_pathfinder`]: negotiated congestion over the channels of cells in phases.
+//! * [`dense_pathfinder`]: negotiated congestion over all phases of large sets, whose streams share
+//!   links.
 //! * [`windowed_pathfinder`]: packs one phase after the other, for large sets.
 //! * [`translation_slots`]: for translation-invariant sets on tori; plans one cell and shifts the
 //!   plan for the others.
@@ -38,6 +40,7 @@
 
 #[cfg(test)]
 mod cases;
+pub mod dense_pathfinder;
 mod edge_coloring;
 mod first_fit;
 mod load_annealing;

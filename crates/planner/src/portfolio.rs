@@ -15,6 +15,7 @@
 //! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phase_pathfinder`]: phases and routes by negotiated congestion over channels, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's algorithm, then `load_annealing`: simulated annealing balances the loads of its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: assigns time slots to the connections of one cell and shifts them for the others |
+//! | [`Planner::DensePathfinder`] | large sets of long routes, on machines with timed starts | [`dense_pathfinder`]: negotiated congestion over all phases; streams share links |
 //! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: packs one phase after the other; negotiated congestion for the last ones |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
@@ -37,9 +38,9 @@ use crate::plan::Found;
 use crate::problem::{Problem, ports};
 use crate::work::Work;
 use crate::{
-    edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder, preemptive_list,
-    round_pathfinder, slot_pathfinder, torus_aapc, translation_slots, translation_symmetry,
-    windowed_pathfinder,
+    dense_pathfinder, edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder,
+    preemptive_list, round_pathfinder, slot_pathfinder, torus_aapc, translation_slots,
+    translation_symmetry, windowed_pathfinder,
 };
 
 /// A planner of the portfolio.
@@ -62,6 +63,9 @@ pub enum Planner {
     /// Time slots for the connections of one cell of a torus, shifted for the other cells; for
     /// machines with timed starts.
     TranslationSlots,
+    /// Phases and shortest routes by negotiated congestion, for large sets of long routes on
+    /// machines with timed starts.
+    DensePathfinder,
     /// Packs one phase after the other, for large sets on machines with timed starts.
     WindowedPathfinder,
     /// Time slots, phases and routes by negotiated congestion, for machines with timed starts.
@@ -80,6 +84,7 @@ impl Planner {
             Planner::PhasePathfinder => "phase-pathfinder",
             Planner::LoadAnnealing => "load-annealing",
             Planner::TranslationSlots => "translation-slots",
+            Planner::DensePathfinder => "dense-pathfinder",
             Planner::WindowedPathfinder => "windowed-pathfinder",
             Planner::SlotPathfinder => "slot-pathfinder",
         }
@@ -91,6 +96,7 @@ impl Planner {
             self,
             Self::PhasePathfinder
                 | Self::TranslationSlots
+                | Self::DensePathfinder
                 | Self::WindowedPathfinder
                 | Self::SlotPathfinder
         )
@@ -222,6 +228,14 @@ pub fn plans(
                 problem,
                 &translation_slots::TranslationConfig::default(),
                 translation_slots::budget(problem) << doubled,
+                seed,
+            )
+        })?,
+        Planner::DensePathfinder => timed_plan(task, work, |problem| {
+            dense_pathfinder::plan(
+                problem,
+                &dense_pathfinder::DenseConfig::default(),
+                dense_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,

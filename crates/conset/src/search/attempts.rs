@@ -25,8 +25,8 @@ const ANNEALED_CONNECTIONS: usize = 1 << 13;
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
-/// Connections above which phases are packed one after the other on machines with timed starts.
-const WINDOWED: usize = 1 << 12;
+/// Connections above which the planners for large sets are tried on machines with timed starts.
+const PACKED: usize = 1 << 12;
 
 /// Connections up to which slots are negotiated.
 const SLOTS: usize = 1 << 17;
@@ -99,9 +99,10 @@ pub(super) fn standard_attempts(
     let sparse = set.len() > LARGE && set.len() < DENSE * machine.agent_count();
     let negotiations = if set.len() <= SEARCHED { NEGOTIATIONS } else { 1 };
     let negotiations = (0..negotiations).map(|seed| plan(Planner::RoundPathfinder, seed));
-    let windowed = (timed && set.len() > WINDOWED).then_some(once(Planner::WindowedPathfinder));
     let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
-    let slots = windowed.into_iter().chain(slots);
+    let packers = [Planner::DensePathfinder, Planner::WindowedPathfinder].map(once);
+    let packers = packers.into_iter().filter(|_| timed && set.len() > PACKED);
+    let slots = packers.chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
     let torus = [once(Planner::TorusAapc)].into_iter().chain(translation);
     match objective {

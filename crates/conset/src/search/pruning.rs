@@ -8,7 +8,7 @@ use conset_planner::Planner;
 
 use super::attempts::{SEARCHED, SearchStep};
 use super::price::{Priced, TIMETABLE_VARIANTS, channels};
-use super::{PlanSearch, StopReason, StopRule};
+use super::{PlanSearch, StopReason, StopRule, Trial, WIDE};
 use crate::{Objective, bound_ratio};
 
 /// Connections up to which every plan is checked at once, and up to which the search continues
@@ -28,6 +28,10 @@ const AAPC_GOOD: f64 = 1.05;
 /// and after that.
 const GOOD_UNPACKED: f64 = 1.1;
 const GOOD_PACKED: f64 = 1.6;
+
+/// The ratio to the bound below which the windowed pathfinder is not tried for a set of more than
+/// [`WIDE`] connections after the dense pathfinder.
+const GOOD_DENSE: f64 = 1.3;
 
 /// The ratio to the bound above which translation slots are tried although a plan is good.
 const TRANSLATION_ABOVE: f64 = 1.03;
@@ -157,12 +161,19 @@ impl PlanSearch<'_> {
         self.best.as_ref().is_some_and(few)
     }
 
-    /// Whether the windowed pathfinder has packed the phases; `None` if it is not among the
-    /// standard attempts.
+    /// Whether a planner for large sets has packed the phases; `None` if there is none among the
+    /// standard attempts. If the dense pathfinder declines, that is the windowed pathfinder.
     fn is_packed(&self) -> Option<bool> {
-        let packing = SearchStep::Plan(Planner::WindowedPathfinder);
-        let turn = self.standard.iter().position(|attempt| attempt.step == packing)?;
-        Some(self.next > turn)
+        let is_packer = |step: SearchStep| {
+            matches!(step, SearchStep::Plan(Planner::DensePathfinder | Planner::WindowedPathfinder))
+        };
+        let turn = self.standard.iter().rposition(|attempt| is_packer(attempt.step))?;
+        let dense = Planner::DensePathfinder.name();
+        let bound = self.task.bounds().clocks;
+        let is_good =
+            |trial: &Trial| trial.planner == dense && bound_ratio(trial.clocks, bound) < GOOD_DENSE;
+        let has_good = self.task.set().len() > WIDE && self.trials.iter().any(is_good);
+        Some(self.next > turn || has_good)
     }
 
     /// Clocks of the rounds of a plan, without pipeline latency, over the clocks that the bound

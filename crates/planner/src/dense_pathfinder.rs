@@ -1,0 +1,192 @@
+//! Negotiated congestion over the phases of large sets, with all phases searched at once.
+//!
+//! Large sets of long routes need hundreds of phases, and their time depends on how full the
+//! channels are and how evenly the links are loaded. Each connection gets a phase and a shortest
+//! route (`routes` finds the cheapest of all phases at once). Connections that overuse channels,
+//! links or agents are moved while the cost of overused resources rises (`negotiation`).
+//! Connections are sorted by length, and each phase expects those of nearly equal length (`shape`).
+//!
+//! Where conflicts remain in the end, connections leave their phases (`eviction`) and are planned
+//! again in phases of their own.
+//!
+//! Streams of a phase share links: a phase takes about as long as its busiest link or agent.
+//! Sets with an order or with required bandwidths or latencies are not supported.
+
+mod block;
+mod eviction;
+mod negotiation;
+mod routes;
+mod shape;
+
+use std::cmp::Reverse;
+
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
+use rayon::prelude::*;
+
+use crate::plan::{Found, Plan, Stream};
+use crate::problem::Problem;
+use block::{Block, Member, block_bytes, blocks};
+use eviction::Late;
+use negotiation::Context;
+use routes::Incoming;
+use shape::{Sums, shapes};
+
+/// The weights of the negotiation.
+#[derive(Clone, Debug)]
+pub struct DenseConfig {
+    /// The present price of an overuse in the first pass, and at most.
+    pub present: [u32; 2],
+    /// The growth of the present price per pass, in 64ths.
+    pub present_growth: u32,
+    /// The history cost that each overuse of a resource adds per pass.
+    pub history: u32,
+    /// In a pass, one in `shaken` connections without a conflict is moved as well.
+    pub shaken: u32,
+    /// The maximum number of passes.
+    pub passes: u32,
+    /// The share of the channels and of the links that is used, in 64ths, from which the number of
+    /// phases is chosen.
+    pub filled: [u32; 2],
+    /// The share by which a phase may be longer than expected, in 64ths.
+    pub slack: u32,
+    /// The maximum number of streams that a link carries in a phase, one after the other.
+    pub most_streams: u32,
+    /// Sets are declined whose agents would send or receive more streams in a phase on average, in
+    /// 16ths.
+    pub agent_streams: u32,
+}
+
+impl Default for DenseConfig {
+    fn default() -> Self {
+        Self {
+            present: [8, 200],
+            present_growth: 6,
+            history: 10,
+            shaken: 20,
+            passes: 35,
+            filled: [59, 60],
+            slack: 6,
+            most_streams: 16,
+            agent_streams: 15,
+        }
+    }
+}
+
+/// The default work budget for a problem, in cells expanded by searches, each in the phases of a
+/// block.
+pub fn budget(problem: &Problem<'_>) -> u64 {
+    to_u64(problem.set.len()) * PER_CONNECTION
+}
+
+const PER_CONNECTION: u64 = 1 << 14;
+
+/// The maximum number of hops of a connection.
+const FARTHEST: u16 = 1 << 10;
+
+/// The maximum number of connections in a phase, on average.
+const MEMBERS_OF_PHASE: usize = 1 << 13;
+
+/// The maximum size of the tables of all phases.
+const BYTES: usize = 1 << 30;
+
+/// Plans a set.
+///
+/// Returns `None` if it is empty or has an order or requirements, if routes are very long or the
+/// set is very large, or if agents would have several streams in most phases: these wait for each
+/// other, so phases would be far longer than their links are busy.
+pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64) -> Option<Found> {
+    let set = problem.set;
+    if !problem.is_plain() || (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
+        return None;
+    }
+    let clocks = |(x, c): (usize, &conset_ir::Connection)| problem.clocks(x).of(c.words);
+    let context = Context {
+        problem,
+        config,
+        incoming: Incoming::new(problem),
+        clocks: set.connections().iter().enumerate().map(clocks).collect(),
+        seed,
+    };
+    let mut members: Vec<u32> = (0..to_u32(set.len())).collect();
+    let all = Sums::new(problem, &context.clocks, &members);
+    let (mut phases, mut work) = (Vec::new(), 0);
+    while !members.is_empty() {
+        members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
+        let shapes = shapes(problem, config, (&all, &context.clocks), &members);
+        if phases.is_empty() && !is_suitable(problem, config, shapes.len()) {
+            return None;
+        }
+        let mut blocks = blocks(problem, &shapes);
+        distribute(problem, &members, shapes.len(), &mut blocks);
+        work += context.negotiate(&mut blocks, budget.saturating_sub(work));
+        members = blocks.par_iter_mut().flat_map_iter(|b| context.evict_crowded(b)).collect();
+        let mean = shapes.iter().map(|shape| shape.limit).sum::<u64>() / to_u64(shapes.len());
+        let cost = channel_cost(problem, config, mean);
+        let late: Vec<Late> = blocks.par_iter().map(|block| context.late(block, cost)).collect();
+        // Members that leave need at least one phase more.
+        let gain: u64 = late.iter().map(|late| late.gain).sum();
+        if !members.is_empty() || gain > problem.switch + mean {
+            let late = blocks.par_iter_mut().zip(late);
+            members.par_extend(late.flat_map_iter(|(block, late)| block.remove(&late.members)));
+        }
+        for block in &blocks {
+            phases.extend((0..block.lanes()).map(|lane| streams(problem, block, lane)));
+        }
+    }
+    phases.retain(|phase: &Vec<Stream>| !phase.is_empty());
+    let mut plan = Plan { phases, clocks: 0 };
+    plan.compact(problem);
+    Some(Found { plan, work })
+}
+
+/// Whether agents have time for their streams one in a phase on average, and the tables of so many
+/// phases fit into memory.
+fn is_suitable(problem: &Problem<'_>, config: &DenseConfig, phases: usize) -> bool {
+    let sends = to_u64(phases * problem.machine.agent_count()) * u64::from(config.agent_streams);
+    let members = problem.set.len();
+    to_u64(members) * 16 <= sends
+        && members / phases < MEMBERS_OF_PHASE
+        && block_bytes(problem, phases) <= BYTES
+}
+
+/// What a channel costs in a full phase, in 2^16ths of a clock.
+fn channel_cost(problem: &Problem<'_>, config: &DenseConfig, limit: u64) -> u64 {
+    let channels = u64::from(problem.channels) * to_u64(problem.cell_count());
+    let used = channels * u64::from(config.filled[0]) / 64;
+    ((problem.switch + limit) << 16) / used.max(1)
+}
+
+/// Gives each block its share of the members, which are sorted by clocks.
+fn distribute(problem: &Problem<'_>, members: &[u32], phases: usize, blocks: &mut [Block]) {
+    let each = |x: &u32| u64::from(problem.hops(index(*x))) + 1;
+    let channels: u64 = members.iter().map(each).sum();
+    let (mut sum, mut block, mut end) = (0, 0, blocks[0].lanes());
+    for x in members {
+        let phase = to_usize(sum * to_u64(phases) / channels);
+        while phase >= end {
+            block += 1;
+            end += blocks[block].lanes();
+        }
+        blocks[block].members.push(Member { connection: *x, ..Member::default() });
+        sum += each(x);
+    }
+}
+
+/// The streams of a phase, long ones first.
+fn streams(problem: &Problem<'_>, block: &Block, lane: usize) -> Vec<Stream> {
+    let connections = problem.set.connections();
+    let stream = |member: &Member| {
+        let connection = &connections[index(member.connection)];
+        let heads = member.edges.iter().map(|&edge| problem.head(index(edge)));
+        Stream {
+            connection: member.connection,
+            words: connection.words,
+            start: 0,
+            cells: std::iter::once(connection.source.0).chain(heads).collect(),
+        }
+    };
+    let members = block.members.iter().filter(|member| member.lane == lane);
+    let mut streams: Vec<Stream> = members.map(stream).collect();
+    streams.sort_by_key(|stream| (Reverse(stream.words), stream.connection));
+    streams
+}

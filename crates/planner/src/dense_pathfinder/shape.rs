@@ -1,0 +1,116 @@
+//! The shape of a plan before its connections have phases: how many phases, and how long each is.
+//!
+//! Connections are sorted by length, so that those of a phase are of nearly equal length. A phase
+//! lasts a whole number of such streams, one after the other on each link. Few of them leave
+//! channels idle, many leave links idle.
+
+use conset_ir::convert::{index, to_u64};
+
+use super::DenseConfig;
+use crate::problem::Problem;
+
+/// What a phase is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PhaseShape {
+    /// The clocks of the longest stream that is expected.
+    pub(super) longest: u64,
+    /// The clocks for which a link or agent may be busy.
+    pub(super) limit: u64,
+}
+
+/// Sums over connections.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Channels of shortest routes.
+    channels: u64,
+    /// Clocks of streams times their hops.
+    link_clocks: u128,
+    /// Clocks of streams.
+    clocks: u128,
+    connections: u64,
+}
+
+impl Sums {
+    pub(super) fn new(problem: &Problem<'_>, clocks: &[u64], members: &[u32]) -> Self {
+        let mut sums = Self { connections: to_u64(members.len()), ..Self::default() };
+        for &x in members {
+            let hops = u64::from(problem.hops(index(x)));
+            sums.channels += hops + 1;
+            sums.link_clocks += u128::from(clocks[index(x)]) * u128::from(hops);
+            sums.clocks += u128::from(clocks[index(x)]);
+        }
+        sums
+    }
+}
+
+/// The phases for some connections, `all` being the sums of the whole set. `members` are sorted by
+/// clocks, the longest first.
+pub(super) fn shapes(
+    problem: &Problem<'_>,
+    config: &DenseConfig,
+    (all, clocks): (&Sums, &[u64]),
+    members: &[u32],
+) -> Vec<PhaseShape> {
+    let sums = Sums::new(problem, clocks, members);
+    let mean = (sums.clocks / u128::from(sums.connections.max(1))).max(1);
+    let [channels, links] = config.filled.map(u128::from);
+    let by_channels = phases(problem, all, &sums) * 64 / channels;
+    let busy = busy(problem, all, &sums);
+    // The phases, in 2^20ths, in which links carry so many streams of average length.
+    let count = |streams: u32| {
+        let by_links = (busy << 20) * 64 / (mean * u128::from(streams) * links);
+        by_channels.max(by_links).max(1 << 20)
+    };
+    let time =
+        |&streams: &u32| count(streams) * (u128::from(problem.switch) + mean * u128::from(streams));
+    let streams = (1..=config.most_streams).min_by_key(time).unwrap_or(1);
+    let count = u64::try_from(count(streams).div_ceil(1 << 20)).unwrap_or(u64::MAX);
+    let count = count.clamp(1, sums.connections.max(1));
+    shapes_of(problem, config, (clocks, members), (sums.channels, count, streams.into()))
+}
+
+/// The phases in 2^20ths that some connections take by the bound of the whole set.
+fn phases(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
+    let machine = u128::from(problem.channels) * u128::from(to_u64(problem.cell_count()));
+    let by_total = (u128::from(all.channels) << 20) / machine.max(1);
+    let bound = u128::from(problem.bounds.phases) << 20;
+    // Unless it is only rounded up, a bound above the total of the channels is that of a part of
+    // the machine.
+    let whole = if bound > by_total + (1 << 20) { bound } else { by_total };
+    whole * u128::from(sums.channels) / u128::from(all.channels.max(1))
+}
+
+/// The clocks beside switches that some connections take by the bound of the whole set.
+fn busy(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
+    let switches = u64::from(problem.bounds.phases) * problem.switch;
+    let busy = u128::from(problem.bounds.clocks.saturating_sub(switches));
+    match all.link_clocks {
+        0 => busy * sums.clocks / all.clocks.max(1),
+        links => busy * sums.link_clocks / links,
+    }
+}
+
+/// Equal shares of the channels of the members, sorted by clocks.
+fn shapes_of(
+    problem: &Problem<'_>,
+    config: &DenseConfig,
+    (clocks, members): (&[u64], &[u32]),
+    (channels, count, streams): (u64, u64, u64),
+) -> Vec<PhaseShape> {
+    let mut shapes: Vec<PhaseShape> = Vec::new();
+    let (mut sum, mut first, mut own, mut longest) = (0, 0, 0, 0);
+    for (row, &x) in members.iter().enumerate() {
+        longest = longest.max(clocks[index(x)]);
+        own += clocks[index(x)];
+        sum += u64::from(problem.hops(index(x))) + 1;
+        let wanted = u128::from(sum) * u128::from(count) / u128::from(channels.max(1));
+        if wanted > to_u64(shapes.len()).into() {
+            let mean = own / to_u64(row + 1 - first);
+            let limit = longest.max(mean * streams);
+            let limit = (limit + limit * u64::from(config.slack) / 64).max(1);
+            shapes.push(PhaseShape { longest: longest.max(1), limit });
+            (first, own, longest) = (row + 1, 0, 0);
+        }
+    }
+    shapes
+}
