@@ -589,6 +589,7 @@ pub(crate) fn compiled_by(
         (Input::Steps(schedule), _) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule of steps")?;
             let import = CompiledSteps::import(schedule.clone());
+            let import = import.and_then(CompiledSteps::with_claims);
             let import = import.map_err(|e| CliError::of_compile(e, &job.bytes))?;
             (Either::Steps(Box::new(import)), None)
         }

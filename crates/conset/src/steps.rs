@@ -330,6 +330,20 @@ fn step_bounds(
     bounds
 }
 
+/// A verified plan with its bounds and its predicted time; without the latter if the machine has no
+/// route for a message.
+fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
+    let protocol = machine.parameters().protocol;
+    let mut routes = MessageRoutes::new(machine);
+    let mut missing = false;
+    let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
+        missing |= !routes.links(source, target, links);
+    };
+    let clocks = predict(&steps, protocol, &mut route);
+    let bounds = step_bounds(machine, steps.set(), report, protocol);
+    SetSteps { steps, bounds, predicted_clocks: (!missing).then_some(clocks) }
+}
+
 /// The schedule of an image of step plans. It states no bounds and no predictions.
 ///
 /// # Errors
@@ -393,6 +407,36 @@ impl CompiledSteps {
         let image = conset_codegen::step_image(&schedule)
             .map_err(|error| CompileError::bug("code generation", &error))?;
         Ok(Self { schedule: schedule.into_inner(), image: Arc::new(image), searches })
+    }
+
+    /// The same program with bounds and predictions for the sets that state none: those of images
+    /// and of plans that were written by hand. The checker proves them as all others.
+    ///
+    /// # Errors
+    /// A machine on which the time of a set exceeds what 64 bits hold.
+    pub fn with_claims(self) -> Result<Self, CompileError> {
+        let states_claims = |set: &SetSteps| {
+            set.predicted_clocks.is_some() || set.bounds.clocks_by != Binding::Nothing
+        };
+        if self.schedule.sets().iter().all(states_claims) {
+            return Ok(self);
+        }
+        let schedule = &self.schedule;
+        let machine = schedule.machine();
+        let reports = bounds::of_program(machine, &schedule.program(), false)?;
+        let claim = |(set, report): (&SetSteps, &BoundsReport)| match states_claims(set) {
+            true => set.clone(),
+            false => with_claims(machine, set.steps.clone(), report),
+        };
+        let sets = schedule.sets().iter().zip(&reports).map(claim).collect();
+        let bug = |error: ShapeError| CompileError::bug("the bounds of steps", &error);
+        let claimed = StepSchedule::new(machine.clone(), sets, schedule.origin().cloned())
+            .and_then(|claimed| claimed.with_part_map(schedule.part_map().cloned()))
+            .map_err(bug)?
+            .with_stated_digest(schedule.digest());
+        let claimed = conset_verify::step_schedule(claimed)
+            .map_err(|rejection| CompileError::bug("the bounds of steps", &rejection))?;
+        Ok(Self { schedule: claimed.into_inner(), ..self })
     }
 
     /// The image, as runtimes load it: its operation lists follow from the plans.

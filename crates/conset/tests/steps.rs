@@ -8,7 +8,7 @@ use conset::ir::{
     Protocol, Steps,
 };
 use conset::scheduler::steps::{Levels, StepOrder, factorisations, predict};
-use conset::steps::{CompiledSteps, StepAlgorithm, StepCompiler};
+use conset::steps::{CompiledSteps, StepAlgorithm, StepCompiler, schedule_of_image};
 use conset::verify;
 use proptest::prelude::*;
 
@@ -112,6 +112,11 @@ proptest! {
         for run in again.run(3, false).unwrap() {
             prop_assert!(run.summary.payload_ok);
         }
+        // An image states no claims; those computed for it are those of the compilation.
+        let of_image = schedule_of_image(compiled.image()).unwrap();
+        prop_assert!(of_image.sets().iter().all(|set| set.predicted_clocks.is_none()));
+        let claimed = CompiledSteps::import(of_image).unwrap().with_claims().unwrap();
+        prop_assert_eq!(claimed.schedule().sets(), compiled.schedule().sets());
     }
 }
 
