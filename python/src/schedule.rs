@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset::fabric::messages::MessageOptions;
+use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::input::LoadedProgram;
 use conset::report::Summary;
 use conset::{Compiled, run, with_witnesses};
@@ -170,7 +170,7 @@ impl Schedule {
             let mut runs = run::run(&compiled, seed, false, observer)?;
             if messages {
                 let options = MessageOptions::default();
-                run::compare_with_messages(&compiled, &mut runs, &options, observer)
+                run::compare_with_messages(&compiled, &mut runs, &options, &MessageOrder::ALL, observer)
                     .map_err(|fault| Failure::from(run::ExecutionError::from(fault)))?;
             }
             let summaries: Vec<Value> = runs.iter().map(|run| json!(run.summary)).collect();

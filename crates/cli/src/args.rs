@@ -516,9 +516,15 @@ pub(crate) enum Compare {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum MessageOrderArg {
-    /// The order of the set.
+    /// All of the following, and report the fastest.
     #[default]
+    Best,
+    /// The order of the set.
     Given,
+    /// Messages with the most words first.
+    LongestFirst,
+    /// By the target's number, each cell beginning with the number after its own.
+    Staggered,
     /// A random order for each cell, as in the paper for all-to-all.
     Random,
 }

@@ -562,6 +562,17 @@ fn a_run_against_messages_has_them_beside_it() {
     assert!(json("run pattern:torus")["messages"].is_null());
     let text = done("run pattern:all-to-all --compare messages --message-order random");
     assert!(text.contains("x connections"), "{text}");
+    let clocks = |order: &str| {
+        let run = json(&format!(
+            "run pattern:all-to-all --machine torus:4x4 --compare messages --message-order {order}"
+        ));
+        (run["messages"]["clocks"].as_u64().unwrap(), run["messages"]["order"].clone())
+    };
+    let orders = ["given", "longest-first", "staggered", "random"];
+    let (best, name) = clocks("best");
+    assert_eq!(orders.map(|order| clocks(order).0).iter().min(), Some(&best));
+    assert_eq!(clocks(name.as_str().unwrap()).0, best);
+    assert!(best < clocks("given").0);
     let refused = conset_in(&root(), "run pattern:torus --message-order random");
     assert_eq!(refused.code, 2);
 }

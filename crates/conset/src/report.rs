@@ -271,6 +271,9 @@ impl PartsSummary {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MessagesSummary {
+    /// The order of sending: the fastest of those that were tried; of several sets, that of all, or
+    /// `mixed`.
+    pub order: &'static str,
     /// Clocks measured on the fabric.
     pub clocks: u64,
     /// Clocks by the paper's cost model, which leaves out congestion.
@@ -294,7 +297,9 @@ impl MessagesSummary {
     pub fn sum(all: &[&Self], clocks: u64, parameters: &Parameters) -> Self {
         let own = all.iter().map(|m| m.clocks).sum();
         let words = all.iter().map(|m| m.words).sum();
+        let order = all.first().map_or("given", |first| first.order);
         Self {
+            order: if all.iter().all(|m| m.order == order) { order } else { "mixed" },
             clocks: own,
             predicted_clocks: all.iter().map(|m| m.predicted_clocks).sum(),
             ratio: bound_ratio(own, clocks),

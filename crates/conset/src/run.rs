@@ -3,10 +3,12 @@
 //! The fabric gets only the image, so its result is independent of the compiler's own data. A run
 //! that is faster than the lower bound of its set disproves the bound, and is an error.
 
-use conset_fabric::messages::{self, MessageOptions};
+use std::sync::Arc;
+
+use conset_fabric::messages::{self, MessageOptions, MessageOrder, MessagesReport};
 use conset_fabric::{Checked, Fault, run_checked};
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{Binding, SetSchedule};
+use conset_ir::{Binding, ConnectionSet, Machine, SetSchedule};
 
 use crate::bound_ratio;
 use crate::compiled::Compiled;
@@ -113,15 +115,20 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     }
 }
 
-/// Executes every set again by message passing on the same machine, and adds the result to each
-/// summary.
+/// Executes every set again by message passing on the same machine, in each of these orders of
+/// sending, and adds the result of the fastest order to each summary. (All-to-all of 512 words on
+/// 8x8 cells takes 1.15 times as long in the order of the set as in a random one.)
 ///
 /// # Errors
 /// A fault of the fabric: two cells without a path between them, or a deadlock.
+///
+/// # Panics
+/// Without orders.
 pub fn compare_with_messages(
     compiled: &Compiled,
     runs: &mut [SetMeasurement],
     options: &MessageOptions,
+    orders: &[MessageOrder],
     observer: &mut crate::Observer<'_>,
 ) -> Result<(), Fault> {
     observer(crate::Progress::Stage("running messages"));
@@ -129,8 +136,9 @@ pub fn compare_with_messages(
     for (row, (schedule, run)) in compiled.schedule().sets().iter().zip(runs).enumerate() {
         let routing = schedule.timetable.routing();
         let (machine, set) = (routing.machine(), routing.set());
-        let report = messages::run_checked(machine, set, options)?;
+        let (order, report) = fastest(machine, set, options, orders)?;
         run.summary.messages = Some(MessagesSummary {
+            order: order.name(),
             clocks: report.clocks,
             predicted_clocks: messages::predict(machine, set),
             ratio: bound_ratio(report.clocks, run.summary.clocks),
@@ -149,11 +157,31 @@ pub fn compare_with_messages(
     Ok(())
 }
 
+/// The run in the fastest of these orders; of equal ones the first. A run that delivers wrong words
+/// is returned at once.
+fn fastest(
+    machine: &Arc<Machine>,
+    set: &ConnectionSet,
+    options: &MessageOptions,
+    orders: &[MessageOrder],
+) -> Result<(MessageOrder, MessagesReport), Fault> {
+    let mut best: Option<(MessageOrder, MessagesReport)> = None;
+    for &order in orders {
+        let report = messages::run_checked(machine, set, &options.with_order(order))?;
+        let wrong = !report.payload_ok;
+        if wrong || best.as_ref().is_none_or(|best| report.clocks < best.1.clocks) {
+            best = Some((order, report));
+        }
+        if wrong {
+            break;
+        }
+    }
+    Ok(best.expect("there are orders"))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program};
+    use conset_ir::{CellId, Connection, Program};
 
     use super::*;
     use crate::Compiler;

@@ -335,7 +335,8 @@ class Schedule:
         """Executes every set on the emulated machine and checks every word.
 
         ``seed`` determines the words that are sent. With ``messages``, every set is also executed
-        by message passing (``report["messages"]``).
+        by message passing in several orders of sending, and the fastest one is reported
+        (``report["messages"]``).
         """
         number = _inputs.whole("--seed", seed, 0, _inputs.U64_MAX)
         with Reporter(progress) as reporter:

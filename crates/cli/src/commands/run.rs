@@ -94,12 +94,15 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
             .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
     if let Some(Compare::Messages) = args.compare {
-        let order = match args.message_order {
-            MessageOrderArg::Given => MessageOrder::Given,
-            MessageOrderArg::Random => MessageOrder::Random,
+        let orders = match args.message_order {
+            MessageOrderArg::Best => &MessageOrder::ALL[..],
+            MessageOrderArg::Given => &[MessageOrder::Given],
+            MessageOrderArg::LongestFirst => &[MessageOrder::LongestFirst],
+            MessageOrderArg::Staggered => &[MessageOrder::Staggered],
+            MessageOrderArg::Random => &[MessageOrder::Random],
         };
-        let options = MessageOptions::default().seed(args.input.seed()).with_order(order);
-        run::compare_with_messages(&compiled, &mut runs, &options, &mut |p| bar.observe(p))
+        let options = MessageOptions::default().seed(args.input.seed());
+        run::compare_with_messages(&compiled, &mut runs, &options, orders, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }
     drop(bar);
@@ -122,8 +125,9 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         write_summary(out, &summary)?;
         let clocks = summary.sets.iter().map(|set| set.predicted_clocks).sum();
         write_choice(out, "phases", clocks, report.compared.as_ref())?;
+        let parameters = compiled.schedule().machine().parameters();
         for run in &runs {
-            write_run(out, run)?;
+            write_run(out, run, parameters)?;
         }
         if let Some(path) = &args.trace {
             writeln!(out, "wrote {}", path.display())?;
@@ -232,7 +236,11 @@ fn report<'a>(
     ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all), compared: None }
 }
 
-fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
+fn write_run(
+    out: &mut dyn Write,
+    run: &SetMeasurement,
+    parameters: &conset_ir::Parameters,
+) -> io::Result<()> {
     let s = &run.summary;
     writeln!(
         out,
@@ -263,11 +271,15 @@ fn write_run(out: &mut dyn Write, run: &SetMeasurement) -> io::Result<()> {
     let Some(m) = &s.messages else { return Ok(()) };
     writeln!(
         out,
-        "messages {}: {} clocks, {:.2} x connections (predicted {}), {:.1} MB/s; {} {}",
+        "messages {}: {} clocks in order {}, {:.2} x connections (predicted {}; software {} + {} \
+         clocks a message), {:.1} MB/s; {} {}",
         s.set,
         text::number(m.clocks),
+        m.order,
         m.ratio,
         text::number(m.predicted_clocks),
+        text::number(parameters.c_send.into()),
+        text::number(parameters.c_receive.into()),
         m.megabytes_per_second,
         text::count(m.words, "word"),
         if m.payload_ok { "delivered, each once, in order, at the right cell" } else { "WRONG" },

@@ -3,6 +3,9 @@
 //! There is one list per cell; by default it has the cell's connections in the order of the set. If
 //! all cells send in the same order, they use the same links at the same time. For all-to-all,
 //! "messages were sent in random order" in the paper (section 5.1.3): [`SendLists::shuffle`].
+//! Which order is best depends on the set, so a fair comparison tries them all.
+
+use std::cmp::Reverse;
 
 use conset_ir::convert::{index, to_u64, to_usize};
 use conset_ir::{ConnectionId, ConnectionSet};
@@ -50,6 +53,25 @@ impl SendLists {
     /// Number of cells.
     pub fn cell_count(&self) -> usize {
         self.first.len() - 1
+    }
+
+    /// Sorts every list by words, the most first; messages of equal length keep their order.
+    pub fn longest_first(&mut self, set: &ConnectionSet) {
+        for cell in 0..self.cell_count() {
+            self.of_mut(cell).sort_by_key(|&id| Reverse(set.get(id).words));
+        }
+    }
+
+    /// Sorts every list by target, beginning with the cell after the sender; messages to the same
+    /// target keep their order.
+    pub fn stagger(&mut self, set: &ConnectionSet) {
+        for cell in 0..self.cell_count() {
+            let distance = |id: ConnectionId| {
+                let target = set.get(id).target.index();
+                (target <= cell, target)
+            };
+            self.of_mut(cell).sort_by_key(|&id| distance(id));
+        }
     }
 
     /// Shuffles every list independently; all orders are equally likely. The same seed gives the same
@@ -102,6 +124,19 @@ mod tests {
             one.of_mut(cell).sort_unstable();
         }
         assert_eq!(one, given);
+    }
+
+    #[test]
+    fn lists_are_sorted_by_words_or_by_target() {
+        let rows = [(2, 3), (0, 9), (1, 9), (3, 1)];
+        let set = rows.map(|(target, words)| Connection::new(CellId(1), CellId(target), words));
+        let set = ConnectionSet::new("s", set.to_vec()).unwrap();
+        let given = SendLists::in_order(&set, 4);
+        let ids = |lists: &SendLists| lists.of(1).iter().map(|id| id.0).collect::<Vec<_>>();
+        let (mut longest, mut staggered) = (given.clone(), given);
+        longest.longest_first(&set);
+        staggered.stagger(&set);
+        assert_eq!((ids(&longest), ids(&staggered)), (vec![1, 2, 0, 3], vec![0, 3, 1, 2]));
     }
 
     #[test]

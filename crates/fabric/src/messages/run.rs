@@ -27,8 +27,28 @@ pub enum MessageOrder {
     /// The order of the set.
     #[default]
     Given,
+    /// The messages with the most words first, otherwise in the order of the set.
+    LongestFirst,
+    /// By the target's number, each cell beginning with the number after its own, so that in an
+    /// all-to-all exchange every cell sends to another one at a time.
+    Staggered,
     /// A random order for each cell, determined by the seed.
     Random,
+}
+
+impl MessageOrder {
+    /// Every order.
+    pub const ALL: [Self; 4] = [Self::Given, Self::LongestFirst, Self::Staggered, Self::Random];
+
+    /// The spelling of the order.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::LongestFirst => "longest-first",
+            Self::Staggered => "staggered",
+            Self::Random => "random",
+        }
+    }
 }
 
 /// Options of an exchange by message passing.
@@ -126,8 +146,11 @@ pub fn run_checked(
     options: &MessageOptions,
 ) -> Result<MessagesReport, Fault> {
     let mut lists = SendLists::in_order(set, machine.agent_count());
-    if options.order == MessageOrder::Random {
-        lists.shuffle(options.seed);
+    match options.order {
+        MessageOrder::Given => {}
+        MessageOrder::LongestFirst => lists.longest_first(set),
+        MessageOrder::Staggered => lists.stagger(set),
+        MessageOrder::Random => lists.shuffle(options.seed),
     }
     run_lists(machine, set, &lists, options)
 }
