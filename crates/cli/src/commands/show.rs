@@ -103,7 +103,11 @@ fn of_steps(
     let only = args.set_name.as_deref();
     check_set(only, &names)?;
     match steps::view(compiled, view, only)? {
-        None => steps::write_summary(compiled, only, terminal),
+        None => {
+            let claimed = compiled.clone().with_claims();
+            let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
+            steps::write_summary(&claimed, only, terminal)
+        }
         Some(rows) => print(&rows, terminal),
     }
 }

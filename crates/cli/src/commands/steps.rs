@@ -70,12 +70,10 @@ pub(crate) fn write_compiled(
     terminal: &Terminal,
 ) -> Result<(), CliError> {
     if let (Some(path), Some(format)) = (done.output, format) {
-        if matches!(format, OutputFormat::Image) {
-            let name = path.display().to_string();
-            let error = InputError::new(name, At::Whole, "a schedule of steps has no image");
-            return Err(error.help("use .json, .cset (text) or .csb (binary)").into());
-        }
-        let document = Document::Steps(done.compiled.schedule().clone());
+        let document = match format {
+            OutputFormat::Image => Document::Image((**done.compiled.image()).clone()),
+            _ => Document::Steps(done.compiled.schedule().clone()),
+        };
         format.write_document(&OutputTarget::new(path), &document)?;
         if path == Path::new("-") {
             // Standard output is the schedule.
