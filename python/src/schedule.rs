@@ -170,8 +170,14 @@ impl Schedule {
             let mut runs = run::run(&compiled, seed, false, observer)?;
             if messages {
                 let options = MessageOptions::default();
-                run::compare_with_messages(&compiled, &mut runs, &options, &MessageOrder::ALL, observer)
-                    .map_err(|fault| Failure::from(run::ExecutionError::from(fault)))?;
+                run::compare_with_messages(
+                    &compiled,
+                    &mut runs,
+                    &options,
+                    &MessageOrder::ALL,
+                    observer,
+                )
+                .map_err(|fault| Failure::from(run::ExecutionError::from(fault)))?;
             }
             let summaries: Vec<Value> = runs.iter().map(|run| json!(run.summary)).collect();
             Ok(Value::from(summaries).to_string())
