@@ -112,10 +112,11 @@ enum BuildInput {
     Set(ConnectionSet),
 }
 
-/// The result of a build.
+/// The result of a build: a program of phases ([`Build::compile`]) or of steps
+/// ([`Build::compile_steps`]).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Built {
+pub struct Built<C = Compiled> {
     /// The source file to include.
     pub module: PathBuf,
     /// The file of the image, in the same folder.
@@ -123,23 +124,7 @@ pub struct Built {
     /// The files that were read.
     pub read: Vec<PathBuf>,
     /// The compiled program.
-    pub compiled: Compiled,
-    /// For each input that was divided into parts: the parts and their cells.
-    pub halos: Vec<PlacedHalo>,
-}
-
-/// The result of a build by steps ([`Build::compile_steps`]).
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct BuiltSteps {
-    /// The source file to include.
-    pub module: PathBuf,
-    /// The file of the image, in the same folder.
-    pub image: PathBuf,
-    /// The files that were read.
-    pub read: Vec<PathBuf>,
-    /// The compiled program.
-    pub compiled: CompiledSteps,
+    pub compiled: C,
     /// For each input that was divided into parts: the parts and their cells.
     pub halos: Vec<PlacedHalo>,
 }
@@ -248,9 +233,7 @@ impl Build {
         let compiler = |machine: &Arc<Machine>, program: &Program| {
             Compiler::new(machine).options(self.options.clone()).compile(program)
         };
-        let (read, compiled, halos) = self.compiled(compiler)?;
-        let (module, image) = self.output(compiled.image())?;
-        Ok(Built { module, image, read, compiled, halos })
+        self.built(compiler, Compiled::image)
     }
 
     /// Compiles and verifies the inputs to step plans, for machines without tables, and writes the
@@ -258,24 +241,12 @@ impl Build {
     ///
     /// # Errors
     /// As [`Build::compile`].
-    pub fn compile_steps(&self) -> Result<BuiltSteps, BuildError> {
+    pub fn compile_steps(&self) -> Result<Built<CompiledSteps>, BuildError> {
         let compiler = |machine: &Arc<Machine>, program: &Program| {
             let compiler = StepCompiler::new(machine).seed(self.options.seed);
             compiler.max_plans(self.options.max_plans).compile(program, &mut |_| ())
         };
-        let (read, compiled, halos) = self.compiled(compiler)?;
-        let (module, image) = self.output(compiled.image())?;
-        Ok(BuiltSteps { module, image, read, compiled, halos })
-    }
-
-    /// Writes the image and its module.
-    fn output(&self, image: &Image) -> Result<(PathBuf, PathBuf), BuildError> {
-        let folder = self.folder(std::env::var_os("OUT_DIR"))?;
-        let file = format!("{}.csi", self.name);
-        let (path, module) = (folder.join(&file), folder.join(format!("{}.rs", self.name)));
-        write(&path, &binary::write(&Document::Image(image.clone())))?;
-        write(&module, conset::codegen::module::module(image, &file).as_bytes())?;
-        Ok((module, path))
+        self.built(compiler, CompiledSteps::image)
     }
 
     fn folder(&self, out_dir: Option<OsString>) -> Result<PathBuf, BuildError> {
@@ -287,13 +258,14 @@ impl Build {
         folder.ok_or(BuildError::NoFolder)
     }
 
-    /// Compiles the inputs; the files that were read come first.
-    fn compiled<C>(
+    /// Compiles the inputs, and writes the image of the result and its module.
+    fn built<C>(
         &self,
         compile: impl FnOnce(&Arc<Machine>, &Program) -> Result<C, CompileError>,
-    ) -> Result<(Vec<PathBuf>, C, Vec<PlacedHalo>), BuildError> {
+        image_of: impl FnOnce(&C) -> &Arc<Image>,
+    ) -> Result<Built<C>, BuildError> {
         // A wrong name is found before anything is compiled.
-        self.folder(std::env::var_os("OUT_DIR"))?;
+        let folder = self.folder(std::env::var_os("OUT_DIR"))?;
         let mut read = Vec::new();
         let loaded = self.program(&mut read);
         // Also after an error: when the file is corrected, cargo must run the script again.
@@ -301,7 +273,13 @@ impl Build {
             rerun_if_changed(&read);
         }
         let (machine, program, halos) = loaded?;
-        Ok((read, compile(&machine, &program)?, halos))
+        let compiled = compile(&machine, &program)?;
+        let file = format!("{}.csi", self.name);
+        let (image, module) = (folder.join(&file), folder.join(format!("{}.rs", self.name)));
+        let contents = image_of(&compiled);
+        write(&image, &binary::write(&Document::Image((**contents).clone())))?;
+        write(&module, conset::codegen::module::module(contents, &file).as_bytes())?;
+        Ok(Built { module, image, read, compiled, halos })
     }
 
     /// Reads the inputs, and records every file that it reads in `read`.

@@ -14,7 +14,7 @@
 use conset_ir::{Document, Image, SetImage, binary};
 
 use crate::names::{self, Unique};
-use crate::source::{EmitError, SourceFile, put};
+use crate::source::{EmitError, SourceFile, plan_length, put};
 
 /// The greatest number of bytes of an image in source code, which compiles in some seconds.
 pub const BYTES: usize = 1 << 24;
@@ -81,10 +81,7 @@ fn header(image: &Image, name: &str) -> String {
 /// All names of the header are in one scope; `given` has those of all sets.
 fn set_names(out: &mut String, image: &SetImage, prefix: &str, given: &mut Unique) {
     let upper = prefix.to_ascii_uppercase();
-    let plan = match &image.steps {
-        Some(steps) => format!("{} steps", steps.messages().steps()),
-        None => format!("{} phases", image.phases.len()),
-    };
+    let plan = plan_length(image);
     put(
         out,
         format_args!(

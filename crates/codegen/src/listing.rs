@@ -23,6 +23,8 @@ use conset_ir::{
     CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink, Steps,
 };
 
+use crate::source::plan_length;
+
 /// The listing of an image, written by `Display`.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'a>(pub &'a Image);
@@ -49,10 +51,7 @@ impl fmt::Display for Listing<'_> {
 
 fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
     let set = &image.set;
-    let plan = match &image.steps {
-        Some(steps) => format!("{} steps", steps.messages().steps()),
-        None => format!("{} phases", image.phases.len()),
-    };
+    let plan = plan_length(image);
     let (connections, words) = (set.len(), set.words());
     writeln!(f, "\nset {}: {connections} connections, {words} words, {plan}", set.name())?;
     for (id, connection) in set.iter() {

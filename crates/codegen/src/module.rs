@@ -16,7 +16,7 @@
 
 use conset_ir::{Image, SetImage};
 
-use crate::source::put;
+use crate::source::{plan_length, put};
 use crate::{names, rust};
 
 /// The greatest number of connections of a set that have constants.
@@ -55,13 +55,10 @@ fn set_module(out: &mut String, row: usize, set: &SetImage, module: &str) {
     if set.set.len() <= NAMES {
         rust::connection_names(&mut inner, set);
     }
-    let plan = match &set.steps {
-        Some(steps) => format!("{} steps", steps.messages().steps()),
-        None => {
-            rust::phase_names(&mut inner, set);
-            format!("{} phases", set.phases.len())
-        }
-    };
+    if set.steps.is_none() {
+        rust::phase_names(&mut inner, set);
+    }
+    let plan = plan_length(set);
     let connections = set.set.len();
     put(
         out,

@@ -22,7 +22,7 @@ use conset_ir::{
 };
 
 use crate::names;
-use crate::source::{EmitError, SourceFile, put};
+use crate::source::{EmitError, SourceFile, plan_length, put};
 
 /// The greatest number of table rows in source code, which compiles in about a minute.
 pub const ROWS: usize = 1 << 21;
@@ -299,10 +299,7 @@ fn parameters(out: &mut String, parameters: &Parameters) {
 fn set_module(image: &SetImage) -> String {
     let set = &image.set;
     let mut out = String::new();
-    let plan = match &image.steps {
-        Some(steps) => format!("{} steps", steps.messages().steps()),
-        None => format!("{} phases", image.phases.len()),
-    };
+    let plan = plan_length(image);
     put(
         &mut out,
         format_args!(

@@ -2,6 +2,8 @@
 
 use std::fmt::{Arguments, Write};
 
+use conset_ir::SetImage;
+
 /// A generated file: its path relative to the output folder, and its text.
 pub type SourceFile = (String, String);
 
@@ -52,4 +54,12 @@ pub enum EmitError {
 /// Appends formatted text to a string, which cannot fail.
 pub(crate) fn put(out: &mut String, arguments: Arguments<'_>) {
     out.write_fmt(arguments).expect("writing to a string");
+}
+
+/// The length of a set's plan in words, for comments: `3 phases`, `5 steps`.
+pub(crate) fn plan_length(set: &SetImage) -> String {
+    match &set.steps {
+        Some(steps) => format!("{} steps", steps.messages().steps()),
+        None => format!("{} phases", set.phases.len()),
+    }
 }

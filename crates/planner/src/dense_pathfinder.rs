@@ -28,7 +28,7 @@ use crate::problem::Problem;
 use block::{Block, Member, block_bytes, blocks};
 use eviction::Late;
 use negotiation::Context;
-use routes::Incoming;
+use routes::incoming;
 use shape::{Sums, shapes};
 
 /// The weights of the negotiation.
@@ -103,7 +103,7 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
     let context = Context {
         problem,
         config,
-        incoming: Incoming::new(problem),
+        incoming: incoming(problem),
         clocks: set.connections().iter().enumerate().map(clocks).collect(),
         seed,
     };

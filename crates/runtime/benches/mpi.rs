@@ -17,9 +17,11 @@
 #[path = "../../fabric/tests/build/mod.rs"]
 mod build;
 
-use std::process::{Command, ExitCode};
+mod launch;
+
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use conset_runtime::ir::{ConnectionSet, NodeLists};
 use conset_runtime::lists::{CellLists, Positions};
@@ -35,28 +37,15 @@ const TURNS: usize = 40;
 const BLOCKS: usize = 5;
 
 fn main() -> ExitCode {
-    if std::env::var_os("CONSET_MPI_BENCH").is_none() {
-        return launch();
-    }
-    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(60));
-    assert_eq!(comm.size(), RANKS, "the launcher is of another MPI library");
+    let comm = match launch::ranks(RANKS as u32) {
+        Ok(comm) => comm,
+        Err(code) => return code,
+    };
     for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
         table(&comm, name, channels);
         overlap_table(&comm, channels);
     }
     ExitCode::SUCCESS
-}
-
-fn launch() -> ExitCode {
-    let status = Command::new(env!("CONSET_MPIRUN"))
-        .args(["-n", &RANKS.to_string()])
-        .arg(std::env::current_exe().expect("this program"))
-        .env("CONSET_MPI_BENCH", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        .status();
-    ExitCode::from(u8::from(!status.expect("the MPI launcher can be run").success()))
 }
 
 /// The pairs of neighbours, as connections both ways: (source, target, words).

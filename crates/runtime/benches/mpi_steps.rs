@@ -14,9 +14,11 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
-use std::process::{Command, ExitCode};
+mod launch;
+
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use conset_fabric::messages::MessageRoutes;
 use conset_runtime::ir::{
@@ -33,11 +35,10 @@ const ROUNDS: usize = 50;
 const TURNS: usize = 41;
 
 fn main() -> ExitCode {
-    if std::env::var_os("CONSET_MPI_BENCH").is_none() {
-        return launch();
-    }
-    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(60));
-    assert_eq!(comm.size(), RANKS as usize, "the launcher is of another MPI library");
+    let comm = match launch::ranks(RANKS) {
+        Ok(comm) => comm,
+        Err(code) => return code,
+    };
     if comm.rank() == 0 {
         println!(
             "{:<10}{:<12}{:>7}{:>8}{:>14}{:>12}{:>12}{:>14}{:>12}",
@@ -60,18 +61,6 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
-}
-
-fn launch() -> ExitCode {
-    let status = Command::new(env!("CONSET_MPIRUN"))
-        .args(["-n", &RANKS.to_string()])
-        .arg(std::env::current_exe().expect("this program"))
-        .env("CONSET_MPI_BENCH", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        .status();
-    ExitCode::from(u8::from(!status.expect("the MPI launcher can be run").success()))
 }
 
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 //! The cells on shortest routes form an acyclic graph. One pass over it in the order of hops, with
 //! a lane for each phase, finds the price of the cheapest route in every phase of a block.
 
+use conset_ir::Lists;
 use conset_ir::convert::{index, to_u32, to_u64};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -10,31 +11,14 @@ use rand_chacha::ChaCha8Rng;
 use super::block::{Block, LANES, Lanes};
 use crate::problem::Problem;
 
-/// The edges into each cell.
-pub(super) struct Incoming {
-    first: Vec<u32>,
-    /// Tail and number of each edge, by head.
-    edges: Vec<(u32, u32)>,
-}
+/// The edges into each cell: tail and number.
+pub(super) type Incoming = Lists<(u32, u32)>;
 
-impl Incoming {
-    pub(super) fn new(problem: &Problem<'_>) -> Self {
-        let cells = to_u32(problem.cell_count());
-        let mut by_head = Vec::with_capacity(problem.edge_count());
-        for cell in 0..cells {
-            by_head.extend(problem.edges(cell).map(|e| (problem.head(e), cell, to_u32(e))));
-        }
-        by_head.sort_unstable();
-        let first = (0..=cells).map(|c| to_u32(by_head.partition_point(|edge| edge.0 < c)));
-        Self {
-            first: first.collect(),
-            edges: by_head.iter().map(|&(_, tail, edge)| (tail, edge)).collect(),
-        }
-    }
-
-    fn of(&self, cell: u32) -> &[(u32, u32)] {
-        &self.edges[index(self.first[index(cell)])..index(self.first[index(cell) + 1])]
-    }
+pub(super) fn incoming(problem: &Problem<'_>) -> Incoming {
+    let cells = to_u32(problem.cell_count());
+    let edges = (0..cells)
+        .flat_map(|tail| problem.edges(tail).map(move |e| (problem.head(e), (tail, to_u32(e)))));
+    Lists::new(problem.cell_count(), edges)
 }
 
 const NONE: u32 = u32::MAX;
