@@ -189,7 +189,7 @@ def test_patterns_and_machines(tmp_path):
     first = conset.compile([[0, 1, 5]], "ring:5")
     first.save(tmp_path / "five.json")
     reused = conset.compile([[0, 1, 5], [1, 2, 5]], "ring:5", reuse=first)
-    assert reused.summary["sets"][0]["from"]
+    assert reused.summary["sets"][0]["reuse"]
 
 
 def test_halos_of_elements_and_words_per_node(tmp_path):

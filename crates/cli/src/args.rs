@@ -88,6 +88,25 @@ pub(crate) struct Cli {
 }
 
 impl Command {
+    /// The name of the subcommand.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Command::Compile(_) => "compile",
+            Command::Run(_) => "run",
+            Command::Reproduce(_) => "reproduce",
+            Command::Show(_) => "show",
+            Command::Why(_) => "why",
+            Command::Diff(_) => "diff",
+            Command::Verify(_) => "verify",
+            Command::Bound(_) => "bound",
+            Command::Info(_) => "info",
+            Command::Emit(_) => "emit",
+            Command::Machines(_) => "machines",
+            Command::Patterns(_) => "patterns",
+            Command::Generate(_) => "generate",
+        }
+    }
+
     /// The name of the input for errors about memory.
     pub(crate) fn subject(&self) -> String {
         let name = |path: &Path| path.display().to_string();

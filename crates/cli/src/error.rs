@@ -8,6 +8,7 @@ use std::io::Write;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::CommandFactory;
 use conset::CompileError;
+use conset::verify::Rejection;
 use conset_ir::{At, Fix, Infeasible, InputError};
 
 use crate::args::Cli;
@@ -18,7 +19,16 @@ const SHOWN_LINE_BYTES_MAX: usize = 400;
 /// Why a subcommand failed.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// Infeasible on the machine, or refused by the checker: exit code 1.
+    /// A set does not fit on the machine: exit code 1.
+    Infeasible(Box<Infeasible>),
+    /// The checker refused a file: exit code 1.
+    Violations {
+        /// The file, if its name is known.
+        file: Option<String>,
+        /// The violations.
+        rejection: Box<Rejection>,
+    },
+    /// Otherwise impossible or refused: exit code 1.
     Rejected(String),
     /// Wrong input or arguments: exit code 2.
     Input {
@@ -42,8 +52,8 @@ impl CliError {
     pub(crate) fn of_compile(error: CompileError, bytes: &[u8]) -> Self {
         match error {
             CompileError::Input(error) => Self::in_source(error, bytes),
-            CompileError::Infeasible(error) => CliError::Rejected(infeasible(error).to_string()),
-            CompileError::Rejected(rejection) => CliError::Rejected(rejection.to_string()),
+            CompileError::Infeasible(error) => CliError::Infeasible(Box::new(infeasible(error))),
+            CompileError::Rejected(rejection) => CliError::Violations { file: None, rejection },
             bug => CliError::Bug(bug.to_string()),
         }
     }
@@ -51,7 +61,7 @@ impl CliError {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            CliError::Rejected(_) => 1,
+            CliError::Infeasible(_) | CliError::Violations { .. } | CliError::Rejected(_) => 1,
             CliError::Input { .. } => 2,
             CliError::Bug(_) => 3,
         }
@@ -60,9 +70,14 @@ impl CliError {
     /// Prints the error on standard error.
     pub(crate) fn print(&self) {
         let text = match self {
+            CliError::Infeasible(error) => format!("error: {error}"),
+            CliError::Violations { file: Some(file), rejection } => {
+                format!("error: {file}: {rejection}")
+            }
+            CliError::Violations { file: None, rejection } => format!("error: {rejection}"),
             CliError::Rejected(message) | CliError::Bug(message) => format!("error: {message}"),
             CliError::Input { error, line } => {
-                let error = error.as_ref().clone().with_options(option);
+                let error = spelled(error);
                 match line {
                     Some(line) => snippet(&error, line),
                     None => format!("error: {error}"),
@@ -84,6 +99,11 @@ impl From<CompileError> for CliError {
     fn from(error: CompileError) -> Self {
         Self::of_compile(error, &[])
     }
+}
+
+/// The error with the options of the command.
+pub(crate) fn spelled(error: &InputError) -> InputError {
+    error.clone().with_options(option)
 }
 
 /// The spelling of an option that an error names, if the command has it.

@@ -390,7 +390,7 @@ pub(crate) fn compiled(
     result.map_err(|e| match (e, &compiler.reuse) {
         // The only input that the checker can refuse here is the earlier schedule.
         (CompileError::Rejected(rejection), Some(old)) => {
-            CliError::Rejected(format!("{}: {rejection}", old.display()))
+            CliError::Violations { file: Some(old.display().to_string()), rejection }
         }
         (e, _) => CliError::of_compile(e, &job.bytes),
     })

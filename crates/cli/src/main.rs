@@ -14,6 +14,7 @@ mod args;
 mod commands;
 mod error;
 mod files;
+mod json;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
@@ -34,42 +35,43 @@ fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     memory::set(cli.memory, cli.command.subject());
-    let outcome = std::panic::catch_unwind(|| run(&cli));
-    match outcome {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => {
-            failure.print();
-            ExitCode::from(failure.exit_code())
-        }
+    let terminal = text::Terminal::new(cli.json, cli.quiet, cli.command.name());
+    let outcome = std::panic::catch_unwind(|| run(&cli, &terminal));
+    let failure = match outcome {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure,
         // The default hook has printed the panic message.
-        Err(_) => {
-            CliError::Bug("a stage panicked; please report this with the input".into()).print();
-            ExitCode::from(3)
-        }
-    }
+        Err(_) => CliError::Bug("a stage panicked; please report this with the input".into()),
+    };
+    failure.print();
+    terminal.print_failure(&failure);
+    ExitCode::from(failure.exit_code())
 }
 
 /// Prints an error of clap, or the requested help.
 fn explain(error: &clap::Error) -> ExitCode {
     let printed = error.print().is_ok();
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let out = files::OutputTarget::Stdout;
+        let _ = out.write(|out| json::write_usage(out, error));
+    }
     ExitCode::from(if error.use_stderr() || !printed { 2 } else { 0 })
 }
 
-fn run(cli: &Cli) -> Result<(), CliError> {
-    let terminal = text::Terminal { json: cli.json, quiet: cli.quiet };
+fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
     match &cli.command {
-        Command::Compile(args) => commands::compile::run(args, &terminal),
-        Command::Run(args) => commands::run::run(args, &terminal),
-        Command::Reproduce(args) => commands::reproduce::run(args, &terminal),
-        Command::Show(args) => commands::show::run(args, &terminal),
-        Command::Why(args) => commands::why::run(args, &terminal),
-        Command::Diff(args) => commands::diff::run(args, &terminal),
-        Command::Verify(args) => commands::verify::run(args, &terminal),
-        Command::Bound(args) => commands::bound::run(args, &terminal),
-        Command::Info(args) => commands::info::run(args, &terminal),
-        Command::Emit(args) => commands::emit::run(args, &terminal),
-        Command::Machines(args) => commands::machines::run(args, &terminal),
-        Command::Patterns(args) => commands::patterns::run(args, &terminal),
-        Command::Generate(args) => commands::generate::run(args, &terminal),
+        Command::Compile(args) => commands::compile::run(args, terminal),
+        Command::Run(args) => commands::run::run(args, terminal),
+        Command::Reproduce(args) => commands::reproduce::run(args, terminal),
+        Command::Show(args) => commands::show::run(args, terminal),
+        Command::Why(args) => commands::why::run(args, terminal),
+        Command::Diff(args) => commands::diff::run(args, terminal),
+        Command::Verify(args) => commands::verify::run(args, terminal),
+        Command::Bound(args) => commands::bound::run(args, terminal),
+        Command::Info(args) => commands::info::run(args, terminal),
+        Command::Emit(args) => commands::emit::run(args, terminal),
+        Command::Machines(args) => commands::machines::run(args, terminal),
+        Command::Patterns(args) => commands::patterns::run(args, terminal),
+        Command::Generate(args) => commands::generate::run(args, terminal),
     }
 }

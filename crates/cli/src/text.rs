@@ -1,34 +1,53 @@
 //! Output on the terminal: tables, numbers and JSON.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use crate::error::CliError;
 use crate::files::OutputTarget;
+use crate::json;
 
 /// What to print.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Terminal {
     /// One JSON value instead of text.
     pub(crate) json: bool,
     /// No progress.
     pub(crate) quiet: bool,
+    /// The format of the JSON value: `conset-run`.
+    format: String,
+    /// Whether the JSON value has been printed.
+    printed: AtomicBool,
 }
 
 impl Terminal {
-    /// Prints a result, as JSON with `--json` and as text otherwise.
+    /// The terminal of a subcommand.
+    pub(crate) fn new(json: bool, quiet: bool, subcommand: &str) -> Self {
+        let format = format!("conset-{subcommand}");
+        Self { json, quiet, format, printed: AtomicBool::new(false) }
+    }
+
+    /// With `--json`, prints a failure as data, unless the subcommand has printed its report already.
+    pub(crate) fn print_failure(&self, failure: &CliError) {
+        if self.json && !self.printed.load(Ordering::Relaxed) {
+            // If standard output cannot be written, the exit code must suffice.
+            let _ = OutputTarget::Stdout.write(|out| json::write_failure(out, failure));
+        }
+    }
+
+    /// Prints a result, which must serialize as a map, as JSON with `--json` and as text otherwise.
     pub(crate) fn print(
         &self,
         object: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
         if self.json {
-            return Ok(OutputTarget::Stdout.write(|out| {
-                serde_json::to_writer_pretty(&mut *out, object)?;
-                writeln!(out)
-            })?);
+            OutputTarget::Stdout.write(|out| json::write(out, &self.format, object))?;
+            self.printed.store(true, Ordering::Relaxed);
+            return Ok(());
         }
         Ok(OutputTarget::Stdout.write(text)?)
     }

@@ -129,7 +129,7 @@ fn all_files_of_a_split_mesh_are_read() {
         let report = json(folder.path(), &format!("info {file}"));
         assert_eq!((&report["nodes"], &report["divided_elements"]), (&4.into(), &2.into()));
         assert_eq!(
-            (&report["parts"], &report["format"]),
+            (&report["parts"], &report["file_format"]),
             (&2.into(), &"Gmsh 4.1, ASCII, 2 files".into())
         );
     }

@@ -57,13 +57,11 @@ pub struct SetSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Predicted clocks divided by the bound.
+    #[serde(rename = "clocks_over_bound")]
     pub bound_ratio: f64,
     /// Phases divided by the bound.
+    #[serde(rename = "phases_over_bound")]
     pub phases_bound_ratio: f64,
-    /// `bound_ratio` under its former name, for one release.
-    pub gap: f64,
-    /// `phases_bound_ratio` under its former name, for one release.
-    pub phases_gap: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
     /// Whether the phases are at the bound, and so the fewest possible.
@@ -71,10 +69,10 @@ pub struct SetSummary {
     /// Whether the predicted clocks are at the bound, and so the fewest possible.
     pub fewest_clocks: bool,
     /// Statistics of the search, if there was one.
-    #[serde(rename = "attempts", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStats>,
     /// What was reused of an earlier schedule, if there was one.
-    #[serde(rename = "from", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reuse: Option<ReuseOutcome>,
     /// Greatest number of channels in use on a cell in a phase.
     pub max_channels: u32,
@@ -103,9 +101,7 @@ impl SetSummary {
             bound_clocks: bounds.clocks,
             bound_clocks_by: bounds.clocks_by,
             bound_ratio,
-            gap: bound_ratio,
             phases_bound_ratio,
-            phases_gap: phases_bound_ratio,
             bound_of: BoundOf::of(routing.set()),
             fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
@@ -275,10 +271,12 @@ pub struct MessagesSummary {
     /// `mixed`.
     pub order: &'static str,
     /// Clocks measured on the fabric.
+    #[serde(rename = "measured_clocks")]
     pub clocks: u64,
     /// Clocks by the paper's cost model, which leaves out congestion.
     pub predicted_clocks: u64,
     /// Clocks by messages divided by clocks by connections; above 1 if connections are faster.
+    #[serde(rename = "clocks_over_phases")]
     pub ratio: f64,
     /// Messages sent.
     pub messages: usize,
@@ -327,6 +325,7 @@ pub struct RunSummary {
     /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
     /// Clocks measured on the fabric, context switches included.
+    #[serde(rename = "measured_clocks")]
     pub clocks: u64,
     /// Clocks predicted by the cost model.
     pub predicted_clocks: u64,
@@ -335,11 +334,10 @@ pub struct RunSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Clocks divided by the bound.
+    #[serde(rename = "clocks_over_bound")]
     pub bound_ratio: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
-    /// `bound_ratio` under its former name, for one release.
-    pub gap: f64,
     /// Predicted minus measured, in percent of measured.
     pub model_error_percent: f64,
     /// Connections.

@@ -100,7 +100,6 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         bound_clocks_by: schedule.bounds.clocks_by,
         bound_ratio,
         bound_of: BoundOf::of(set),
-        gap: bound_ratio,
         model_error_percent: if report.clocks == 0 {
             0.0
         } else {

@@ -41,8 +41,10 @@ pub struct StepHop {
     /// Its step.
     pub step: StepId,
     /// The cell that sends it.
+    #[serde(rename = "source")]
     pub from: CellId,
     /// The cell that receives it.
+    #[serde(rename = "target")]
     pub to: CellId,
     /// The words of the piece.
     pub words: u32,
@@ -64,8 +66,10 @@ pub struct EarlierMessage {
     /// Its step.
     pub step: StepId,
     /// The cell that sends it.
+    #[serde(rename = "source")]
     pub from: CellId,
     /// The cell that receives it.
+    #[serde(rename = "target")]
     pub to: CellId,
     /// Clocks until it has been received, as predicted.
     pub received: u64,

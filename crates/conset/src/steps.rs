@@ -557,6 +557,7 @@ pub struct StepRunSummary {
     /// Messages received.
     pub messages: usize,
     /// Clocks until the last word was received.
+    #[serde(rename = "measured_clocks")]
     pub clocks: u64,
     /// Predicted clocks, if they are stated.
     pub predicted_clocks: Option<u64>,
@@ -565,6 +566,7 @@ pub struct StepRunSummary {
     /// No step plan takes fewer clocks.
     pub bound_clocks: u64,
     /// Measured clocks divided by the bound.
+    #[serde(rename = "clocks_over_bound")]
     pub bound_ratio: f64,
     /// Connections.
     pub connections: usize,

@@ -82,8 +82,8 @@ def _parts(parts: Optional[Dict[str, Any]]) -> Iterable[Tuple[str, str]]:
 def _set(each: SetSchedule, machine: Dict[str, Any]) -> Iterable[str]:
     summary, bound, routes = each.summary, each.bound, each.routes
     of = " for this partition" if summary["bound_of"] == "partition" else ""
-    phases = f"optimal{of}" if summary["fewest_phases"] else _over(summary["phases_bound_ratio"])
-    clocks = f"optimal{of}" if summary["fewest_clocks"] else _over(summary["bound_ratio"])
+    phases = f"optimal{of}" if summary["fewest_phases"] else _over(summary["phases_over_bound"])
+    clocks = f"optimal{of}" if summary["fewest_clocks"] else _over(summary["clocks_over_bound"])
     yield f"<h2>Set {escape(each.name)}</h2>"
     yield (
         f"<p>{_count(summary['connections'], 'connection')}, {_count(summary['words'], 'word')}. "

@@ -344,7 +344,7 @@ class Schedule:
         return [
             Run(
                 report["set"],
-                report["clocks"],
+                report["measured_clocks"],
                 report["phases"],
                 report["words"],
                 report["payload_ok"],

@@ -17,10 +17,10 @@ struct BoundsOfSet {
     set: String,
     connections: usize,
     words: u64,
-    phases: u32,
-    phases_by: Binding,
-    clocks: u64,
-    clocks_by: Binding,
+    bound_phases: u32,
+    bound_phases_by: Binding,
+    bound_clocks: u64,
+    bound_clocks_by: Binding,
     /// What the bounds are bounds of.
     bound_of: BoundOf,
     bounds: Vec<OneBound>,
@@ -82,10 +82,10 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
                     set: set.name().to_owned(),
                     connections: set.len(),
                     words: set.words(),
-                    phases: summary.phases,
-                    phases_by: summary.phases_by,
-                    clocks: summary.clocks,
-                    clocks_by: summary.clocks_by,
+                    bound_phases: summary.phases,
+                    bound_phases_by: summary.phases_by,
+                    bound_clocks: summary.clocks,
+                    bound_clocks_by: summary.clocks_by,
                     bound_of: BoundOf::of(set),
                     bounds,
                 }
@@ -104,8 +104,13 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
                 text::count(to_u64(set.connections), "connection"),
                 text::count(set.words, "word")
             )?;
-            writeln!(out, "phases   at least {} by {}", set.phases, set.phases_by)?;
-            writeln!(out, "clocks   at least {} by {}", text::number(set.clocks), set.clocks_by)?;
+            writeln!(out, "phases   at least {} by {}", set.bound_phases, set.bound_phases_by)?;
+            writeln!(
+                out,
+                "clocks   at least {} by {}",
+                text::number(set.bound_clocks),
+                set.bound_clocks_by
+            )?;
             let mut table = text::table(&["", "bound", "value", "witness"], 2);
             for bound in &set.bounds {
                 table.add_row([

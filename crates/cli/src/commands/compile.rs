@@ -27,6 +27,7 @@ use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
 struct CompileReport {
+    by: &'static str,
     #[serde(flatten)]
     summary: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +104,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     };
     let halo = loaded.and_then(|loaded| loaded.halo.as_ref());
     let report = CompileReport {
+        by: "phases",
         summary: Summary::new(&compiled, halo),
         output: args.output.as_ref().map(|path| path.display().to_string()),
         placement: loaded.and_then(|loaded| loaded.placement.clone()),
@@ -110,7 +112,10 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
         compared,
         fusions: compiled.fusions().to_vec(),
         seconds,
-        stage_seconds: stages.iter().map(|(name, s)| ((*name).to_owned(), (*s).into())).collect(),
+        stage_seconds: stages
+            .iter()
+            .map(|(name, s)| (name.replace(' ', "_"), (*s).into()))
+            .collect(),
     };
     if args.output.as_deref() == Some(Path::new("-")) {
         // Standard output is the schedule.

@@ -29,7 +29,7 @@ const LISTED_GROUPS: usize = 20;
 struct InfoReport {
     file: String,
     kind: &'static str,
-    format: String,
+    file_format: String,
     #[serde(flatten)]
     content: Content,
 }
@@ -118,7 +118,7 @@ struct DocumentInfo {
 
 #[derive(Serialize)]
 struct SetInfo {
-    name: String,
+    set: String,
     connections: usize,
     words: u64,
     phases: Option<usize>,
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
             InfoReport {
                 file: name,
                 kind: document_kind(&document),
-                format: form,
+                file_format: form,
                 content: Content::Document(document_info(&document)),
             }
         }
@@ -168,7 +168,8 @@ fn of_reading(file: String, reading: &Reading, format: &str) -> Result<InfoRepor
     let parts = input::stated_parts(&file, reading)?;
     let (kind, content) = described(reading, parts, format);
     let stated = reading.inventory.as_ref().map(|inventory| inventory.format.as_str());
-    Ok(InfoReport { file, kind, format: stated.unwrap_or(format).to_owned(), content })
+    let file_format = stated.unwrap_or(format).to_owned();
+    Ok(InfoReport { file, kind, file_format, content })
 }
 
 fn form_name(form: conset_ir::FileFormat) -> &'static str {
@@ -283,7 +284,7 @@ fn connections_info(list: &ConnectionList, parts: Option<PartsSummary>) -> Conne
 
 fn document_info(document: &Document) -> DocumentInfo {
     let row = |set: &conset_ir::ConnectionSet, phases| SetInfo {
-        name: set.name().to_owned(),
+        set: set.name().to_owned(),
         connections: set.len(),
         words: set.words(),
         phases,
@@ -335,7 +336,7 @@ fn number(count: usize) -> String {
 }
 
 fn write_report(out: &mut dyn Write, report: &InfoReport) -> io::Result<()> {
-    writeln!(out, "{}: {}, {}", report.file, report.kind, report.format)?;
+    writeln!(out, "{}: {}, {}", report.file, report.kind, report.file_format)?;
     match &report.content {
         Content::Mesh(mesh) => write_mesh(out, mesh),
         Content::Graph(graph) => write_graph(out, graph),
@@ -431,7 +432,7 @@ fn write_document(out: &mut dyn Write, document: &DocumentInfo) -> io::Result<()
         write!(
             out,
             "set      {}: {}, {}",
-            set.name,
+            set.set,
             text::count(to_u64(set.connections), "connection"),
             text::count(set.words, "word"),
         )?;

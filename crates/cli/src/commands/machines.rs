@@ -7,6 +7,7 @@ use conset_ir::{Machine, Protocol, machine_file};
 use serde::Serialize;
 
 use crate::args::MachinesArgs;
+use crate::commands::patterns::List;
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
         }
         let presets: Vec<Preset> =
             Machine::PRESETS.iter().map(|&(name, what)| Preset { name, what }).collect();
-        return terminal.print(&presets, |out| {
+        return terminal.print(&List { entries: &presets }, |out| {
             let mut table = text::table(&["preset", "what it is"], 2);
             for preset in &presets {
                 table.add_row([preset.name, preset.what]);

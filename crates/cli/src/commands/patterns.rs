@@ -31,6 +31,12 @@ impl ListEntry {
     }
 }
 
+/// A list as JSON.
+#[derive(Serialize)]
+pub(crate) struct List<'a, T> {
+    pub(crate) entries: &'a [T],
+}
+
 /// Prints a list of patterns or meshes, and a last line if it is not empty.
 pub(crate) fn print_list(
     terminal: &Terminal,
@@ -38,7 +44,7 @@ pub(crate) fn print_list(
     entries: &[ListEntry],
     last: &str,
 ) -> Result<(), CliError> {
-    terminal.print(&entries, |out| {
+    terminal.print(&List { entries }, |out| {
         let mut table = text::table(&[kind, "parameters", "what it is"], 3);
         for entry in entries {
             table.add_row([entry.name, &entry.parameters, entry.what]);

@@ -22,37 +22,26 @@ use crate::partition_file::PartitionFile;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
-/// The summary of one set; or the sums over several sets, with the summary of each.
+/// The summary of each set, and the sums over all.
 #[derive(Serialize)]
 struct ExecutionReport<'a> {
-    #[serde(flatten)]
-    total: ExecutionTotal,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sets: Option<Vec<&'a RunSummary>>,
+    by: &'static str,
+    sets: Vec<&'a RunSummary>,
+    total: SumOfSets,
     /// What it was compared with (`--by best`).
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ExecutionTotal {
-    One(RunSummary),
-    Sum(SumOfSets),
-}
-
 /// Sums over several sets.
 #[derive(Serialize)]
 struct SumOfSets {
-    set: String,
     phases: usize,
     bound_phases: u32,
-    clocks: u64,
+    measured_clocks: u64,
     predicted_clocks: u64,
     bound_clocks: u64,
-    bound_ratio: f64,
-    /// `bound_ratio` under its former name, for one release.
-    gap: f64,
+    clocks_over_bound: f64,
     connections: usize,
     words: u64,
     word_hops: u64,
@@ -206,25 +195,17 @@ fn report<'a>(
     runs: &'a [SetMeasurement],
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
-    if let [only] = runs {
-        let total = ExecutionTotal::One(only.summary.clone());
-        return ExecutionReport { total, sets: None, compared: None };
-    }
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
-    let names: Vec<&str> = all.iter().map(|s| s.set.as_str()).collect();
     let clocks = all.iter().map(|s| s.clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
-    let bound_ratio = conset::bound_ratio(clocks, bound_clocks);
-    let sum = SumOfSets {
-        set: names.join("+"),
+    let total = SumOfSets {
         phases: all.iter().map(|s| s.phases).sum(),
         bound_phases: all.iter().map(|s| s.bound_phases).sum(),
-        clocks,
+        measured_clocks: clocks,
         predicted_clocks: all.iter().map(|s| s.predicted_clocks).sum(),
         bound_clocks,
-        bound_ratio,
-        gap: bound_ratio,
+        clocks_over_bound: conset::bound_ratio(clocks, bound_clocks),
         connections: all.iter().map(|s| s.connections).sum(),
         words: all.iter().map(|s| s.words).sum(),
         word_hops: all.iter().map(|s| s.word_hops).sum(),
@@ -233,7 +214,7 @@ fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { total: ExecutionTotal::Sum(sum), sets: Some(all), compared: None }
+    ExecutionReport { by: "phases", sets: all, total, compared: None }
 }
 
 fn write_run(

@@ -13,6 +13,7 @@ use conset_ir::convert::to_u64;
 use conset_ir::{
     At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
@@ -479,6 +480,12 @@ fn contexts(compiled: &Compiled, only: &Selection<'_>, cell: Option<CellId>) -> 
     rows
 }
 
+/// Rows as JSON.
+#[derive(Serialize)]
+struct ShownRows {
+    rows: Vec<Map<String, Value>>,
+}
+
 fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
     let objects: Vec<Map<String, Value>> = if terminal.json {
         rows.rows
@@ -490,7 +497,7 @@ fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
     } else {
         Vec::new()
     };
-    terminal.print(&objects, |out| {
+    terminal.print(&ShownRows { rows: objects }, |out| {
         let mut table = text::table(&rows.columns, rows.left);
         for row in &rows.rows {
             table.add_row(row.iter().map(|value| match value {

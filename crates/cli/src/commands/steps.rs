@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::report::MachineSummary;
 use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
 use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
@@ -21,9 +22,8 @@ use crate::text::{self, Terminal};
 /// A program that was compiled to steps.
 #[derive(Serialize)]
 struct StepsReport {
-    machine: String,
-    topology: String,
     by: &'static str,
+    machine: MachineSummary,
     sets: Vec<StepSummary>,
     /// What it was compared with (`--by best`): its predicted clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +39,7 @@ pub(crate) struct Compared {
     /// `phases` or `steps`.
     pub(crate) by: &'static str,
     /// Its predicted clocks.
+    #[serde(rename = "predicted_clocks")]
     pub(crate) clocks: u64,
 }
 
@@ -82,9 +83,8 @@ pub(crate) fn write_compiled(
     }
     let machine = done.compiled.schedule().machine();
     let report = StepsReport {
-        machine: machine.name().to_owned(),
-        topology: machine.topology().to_string(),
         by: "steps",
+        machine: MachineSummary::new(machine),
         sets: done.compiled.summaries(),
         compared: done.compared.clone(),
         output: done.output.map(|path| path.display().to_string()),
@@ -184,11 +184,22 @@ fn write_trials(out: &mut dyn Write, set: &StepSummary) -> io::Result<()> {
 #[derive(Serialize)]
 struct StepsRunReport<'a> {
     by: &'static str,
-    clocks: u64,
-    payload_ok: bool,
     sets: Vec<&'a StepRunSummary>,
+    total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
+}
+
+/// Sums over the sets.
+#[derive(Serialize)]
+struct SumOfStepSets {
+    measured_clocks: u64,
+    /// If all sets have a prediction.
+    predicted_clocks: Option<u64>,
+    bound_clocks: u64,
+    connections: usize,
+    words: u64,
+    payload_ok: bool,
 }
 
 /// Prints the report of `run`.
@@ -205,8 +216,14 @@ pub(crate) fn write_runs(
     let summaries: Vec<&StepRunSummary> = runs.iter().map(|run| &run.summary).collect();
     let report = StepsRunReport {
         by: "steps",
-        clocks: summaries.iter().map(|run| run.clocks).sum(),
-        payload_ok: summaries.iter().all(|run| run.payload_ok),
+        total: SumOfStepSets {
+            measured_clocks: summaries.iter().map(|run| run.clocks).sum(),
+            predicted_clocks: summaries.iter().map(|run| run.predicted_clocks).sum(),
+            bound_clocks: summaries.iter().map(|run| run.bound_clocks).sum(),
+            connections: summaries.iter().map(|run| run.connections).sum(),
+            words: summaries.iter().map(|run| run.words).sum(),
+            payload_ok: summaries.iter().all(|run| run.payload_ok),
+        },
         sets: summaries,
         compared,
     };
@@ -326,6 +343,14 @@ pub(crate) fn view(
     }))
 }
 
+/// The summary of a file as JSON.
+#[derive(Serialize)]
+struct StepsSummary<'a> {
+    by: &'static str,
+    machine: MachineSummary,
+    sets: &'a [StepSummary],
+}
+
 /// Prints the summary of a file.
 pub(crate) fn write_summary(
     compiled: &CompiledSteps,
@@ -334,7 +359,9 @@ pub(crate) fn write_summary(
 ) -> Result<(), CliError> {
     let mut sets = compiled.summaries();
     sets.retain(|set| only.is_none_or(|name| name == set.set));
-    terminal.print(&sets, |out| {
+    let machine = MachineSummary::new(compiled.schedule().machine());
+    let report = StepsSummary { by: "steps", machine, sets: &sets };
+    terminal.print(&report, |out| {
         write_machine(out, compiled.schedule().machine())?;
         write_sets(out, &sets, false)
     })

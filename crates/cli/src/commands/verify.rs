@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::args::{InputArgs, VerifyArgs};
 use crate::error::CliError;
 use crate::files;
+use crate::json::ViolationReport;
 use crate::load::{self, PartitionGoal};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
@@ -22,7 +23,7 @@ use crate::text::{self, Terminal};
 struct VerifyReport {
     verified: bool,
     kind: &'static str,
-    sets: usize,
+    sets: Vec<VerifiedSet>,
     connections: usize,
     /// On machines with timed starts: the phases, those of proved length, and the sum of these lengths.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,11 +32,24 @@ struct VerifyReport {
     proved_phases: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proved_clocks: Option<u64>,
-    violations: Vec<String>,
+    violations: Vec<ViolationReport>,
     total_violations: u64,
     /// With `--against`: the first difference to the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<String>,
+}
+
+#[derive(Serialize)]
+struct VerifiedSet {
+    set: String,
+    connections: usize,
+    words: u64,
+}
+
+impl VerifiedSet {
+    fn new(set: &ConnectionSet) -> Self {
+        Self { set: set.name().to_owned(), connections: set.len(), words: set.words() }
+    }
 }
 
 pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError> {
@@ -55,23 +69,20 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
         Input::Schedule(schedule) => Input::Schedule(with_witnesses(schedule)),
         other => other,
     };
-    let (kind, sets, connections, outcome) = match &input {
+    let (kind, sets, outcome): (_, Vec<VerifiedSet>, _) = match &input {
         Input::Schedule(schedule) => (
             "schedule",
-            schedule.sets().len(),
-            schedule.sets().iter().map(|s| s.timetable.routing().set().len()).sum(),
+            schedule.sets().iter().map(|s| VerifiedSet::new(s.timetable.routing().set())).collect(),
             conset::verify::check_schedule(schedule),
         ),
         Input::Steps(schedule) => (
             "schedule of steps",
-            schedule.sets().len(),
-            schedule.sets().iter().map(|s| s.steps.set().len()).sum(),
+            schedule.sets().iter().map(|s| VerifiedSet::new(s.steps.set())).collect(),
             conset::verify::check_step_schedule(schedule),
         ),
         Input::Image(image) => (
             "image",
-            image.sets().len(),
-            image.sets().iter().map(|s| s.set.len()).sum(),
+            image.sets().iter().map(|s| VerifiedSet::new(&s.set)).collect(),
             conset::verify::check_image(image),
         ),
         Input::Program(_) | Input::Machine(_) => return Err(load::not_compiled(&name).into()),
@@ -83,14 +94,14 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
     drop(bar);
     let (violations, total_violations) = match &outcome {
         Ok(_) => (Vec::new(), 0),
-        Err(r) => (r.violations().iter().map(ToString::to_string).collect(), r.total()),
+        Err(rejection) => (ViolationReport::of(rejection), rejection.total()),
     };
     let timed = outcome.as_ref().ok().filter(|report| report.timed_phases > 0);
     let report = VerifyReport {
         verified: outcome.is_ok() && difference.is_none(),
         kind,
+        connections: sets.iter().map(|set| set.connections).sum(),
         sets,
-        connections,
         timed_phases: timed.map(|report| report.timed_phases),
         proved_phases: timed.map(|report| report.proved_phases),
         proved_clocks: timed.map(|report| report.proved_clocks),
@@ -116,7 +127,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
         writeln!(
             out,
             "{name}: verified {kind}, {}, {}",
-            text::count(to_u64(report.sets), "set"),
+            text::count(to_u64(report.sets.len()), "set"),
             text::count(to_u64(report.connections), "connection"),
         )?;
         if let (Some(timed), Some(proved), Some(clocks)) =
