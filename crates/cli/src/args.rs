@@ -540,10 +540,11 @@ pub(crate) struct ReproduceArgs {
     /// or cm5 (messages on the CM-5).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, or table of cm5: 4, 7 or 8 [default: all].
+    /// Figure of c3, 1 to 3, or table of cm5, 1 to 8 [default: all].
     #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
-    /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
+    /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this
+    /// folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
     /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the
