@@ -391,7 +391,9 @@ pub(crate) struct CompilerArgs {
     #[arg(long, value_enum)]
     pub(crate) by: Option<By>,
     /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
-    /// greedy, loaded or levels:RxR.. (as levels:16x16) for steps [default: auto].
+    /// greedy, loaded, halves or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
+    /// have a numbering of the cells (levels:16x16/columns; also rows, tiles), and halves a share
+    /// (halves:0.75); docs/planners.md lists all parts.
     #[arg(long, value_parser = algorithm)]
     pub(crate) algorithm: Option<AlgorithmArg>,
     /// Objective that `auto` minimises [default: time].
@@ -476,10 +478,13 @@ fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
     match (name, StepAlgorithm::parse(name)) {
         ("paper", _) => Ok(AlgorithmArg::Paper),
         ("auto" | "best", _) => Ok(AlgorithmArg::Auto),
-        (_, Some(planner)) => Ok(AlgorithmArg::Steps(planner)),
-        (_, None) => Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
-                          recursive, greedy, loaded or levels:RxR.. (as levels:16x16)"
-            .to_owned()),
+        (_, Ok(planner)) => Ok(AlgorithmArg::Steps(planner)),
+        (_, Err(error)) if error.place != "algorithm" => Err(error.message),
+        (_, Err(_)) => {
+            Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
+                            recursive, greedy, loaded, halves or levels:RxR.. (as levels:16x16)"
+                .to_owned())
+        }
     }
 }
 
@@ -554,10 +559,11 @@ pub(crate) struct ReproduceArgs {
     /// or cm5 (messages on the CM-5).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, or table of cm5: 4, 7 or 8 [default: all].
+    /// Figure of c3, 1 to 3, or table of cm5, 1 to 8 [default: all].
     #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
-    /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
+    /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this
+    /// folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
     /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the

@@ -3,38 +3,75 @@
 use std::io::{self, Write};
 
 use conset::reproduce::beside::{Beside, Exhibit, PaperTable};
-use conset::reproduce::{c3, cm5};
+use conset::reproduce::cm5::{PaperSchedule, ScheduleStep};
+use conset::reproduce::{c3, cm5, figures};
 use serde::Serialize;
 
-use crate::args::Paper;
+use crate::args::{Paper, ReproduceArgs};
 use crate::error::CliError;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
 struct PaperReport {
     paper: Paper,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    schedules: Vec<PaperSchedule>,
     tables: Vec<PaperTable>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    figures: Vec<String>,
 }
 
-pub(super) fn run(paper: Paper, number: Option<u8>, terminal: &Terminal) -> Result<(), CliError> {
-    let tables = match paper {
-        Paper::C3 => c3::figures(number),
-        Paper::Cm5 => cm5::tables(number)?,
+pub(super) fn run(paper: Paper, args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let number = args.number;
+    let (schedules, tables) = match paper {
+        Paper::C3 => (Vec::new(), c3::figures(number)),
+        Paper::Cm5 => (cm5::schedules(number)?, cm5::tables(number)?),
     };
-    let report = PaperReport { paper, tables };
-    terminal.print(&report, |out| {
-        let numbers = report.tables.iter().flat_map(|table| &table.rows);
-        if numbers.flat_map(|row| &row.cells).any(|cell| cell.paper.is_some()) {
-            writeln!(out, "Ours / the paper's (error in percent).\n")?;
-        }
-        for (row, table) in report.tables.iter().enumerate() {
-            if row > 0 {
-                writeln!(out)?;
-            }
-            write_table(out, table)?;
-        }
-        Ok(())
-    })
+    let figures = match &args.figures {
+        Some(folder) => super::write_all(folder, &figures::curves(&tables))?,
+        None => Vec::new(),
+    };
+    let report = PaperReport { paper, schedules, tables, figures };
+    terminal.print(&report, |out| write_report(out, &report))
+}
+
+fn write_report(out: &mut dyn Write, report: &PaperReport) -> io::Result<()> {
+    let numbers = report.tables.iter().flat_map(|table| &table.rows);
+    if numbers.flat_map(|row| &row.cells).any(|cell| cell.paper.is_some()) {
+        writeln!(out, "Ours / the paper's (error in percent).\n")?;
+    }
+    let mut first = true;
+    let mut separate = |out: &mut dyn Write| {
+        if std::mem::take(&mut first) { Ok(()) } else { writeln!(out) }
+    };
+    for schedule in &report.schedules {
+        separate(out)?;
+        write_schedule(out, schedule)?;
+    }
+    for table in &report.tables {
+        separate(out)?;
+        write_table(out, table)?;
+    }
+    report.figures.iter().try_for_each(|file| writeln!(out, "wrote {file}"))
+}
+
+fn write_schedule(out: &mut dyn Write, schedule: &PaperSchedule) -> io::Result<()> {
+    let equal = if schedule.is_equal() { "equal to the paper's" } else { "not the paper's" };
+    writeln!(
+        out,
+        "Table {}: schedule of {} on {} processors: {equal}",
+        schedule.number, schedule.algorithm, schedule.processors
+    )?;
+    let mut lines = text::table(&["step", "ours", "the paper's", "equal"], 0);
+    for (step, row) in (1..).zip(&schedule.steps) {
+        lines.add_row([
+            step.to_string(),
+            ScheduleStep::spell(&row.ours),
+            ScheduleStep::spell(&row.paper),
+            if row.equal { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    text::write_table(out, &lines)
 }
 
 fn write_table(out: &mut dyn Write, table: &PaperTable) -> io::Result<()> {
@@ -49,7 +86,8 @@ fn write_table(out: &mut dyn Write, table: &PaperTable) -> io::Result<()> {
         let cells = row.cells.iter().map(beside);
         lines.add_row(std::iter::once(row.name.clone()).chain(cells));
     }
-    text::write_table(out, &lines)
+    text::write_table(out, &lines)?;
+    table.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
 fn beside(cell: &Beside) -> String {
