@@ -30,10 +30,10 @@ use crate::report::megabytes_per_second;
 use crate::{CompileError, Observer, Progress, bound_ratio, bounds};
 
 /// The greatest number of levels of the planners that are tried, beside levels of two.
-const LEVELS: usize = 4;
+pub(crate) const LEVELS: usize = 4;
 
 /// Pieces of all plans of a set after which no further planner is tried.
-const PIECES: u64 = 1 << 22;
+pub(crate) const PIECES: u64 = 1 << 22;
 
 /// A planner of steps, or all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl StepAlgorithm {
     }
 
     /// The planners to try, in this order.
-    fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
+    pub(crate) fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
         let numbered: Arc<[CellId]> = machine.endpoints().collect();
         let cells = to_u32(numbered.len());
         let twos = vec![2; usize::try_from(cells.max(2).next_power_of_two().ilog2()).unwrap_or(1)];
@@ -332,7 +332,7 @@ fn step_bounds(
 
 /// A verified plan with its bounds and its predicted time; without the latter if the machine has no
 /// route for a message.
-fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
+pub(crate) fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
     let protocol = machine.parameters().protocol;
     let mut routes = MessageRoutes::new(machine);
     let mut missing = false;
@@ -598,7 +598,7 @@ pub enum StepExecutionError {
 }
 
 impl StepMeasurement {
-    fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
+    pub(crate) fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
         let steps: &Steps = &set.steps;
         let options = MessageOptions::default().seed(seed).trace(trace);
         let report = messages::run_steps(steps, &options)?;
