@@ -424,6 +424,7 @@ impl Pricing<'_> {
 
     fn by_messages(&self, method: &Method) -> Result<MethodRow, String> {
         let Method::Messages(order) = method else { return Err("no messages".to_owned()) };
+        self.check_routes()?;
         let standing = self.machine.parameters().protocol == Protocol::Standing;
         let options = MessageOptions::default().seed(self.options.seed).with_order(*order);
         let mut row = MethodRow {
@@ -460,6 +461,19 @@ impl Pricing<'_> {
             }
         }
         Ok(row)
+    }
+
+    /// Refuses sets with a message that has no route on the machine.
+    fn check_routes(&self) -> Result<(), String> {
+        let (mut routes, mut links) = (MessageRoutes::new(self.machine), Vec::new());
+        for c in self.set.connections().iter().filter(|c| c.source != c.target) {
+            links.clear();
+            if !routes.links(c.source, c.target, &mut links) {
+                let (source, target) = (c.source, c.target);
+                return Err(format!("messages from {source} to {target} have no route"));
+            }
+        }
+        Ok(())
     }
 
     /// Plain messages as a step plan: one step with a message for each connection, also of a cell to
