@@ -630,6 +630,10 @@ pub(crate) struct ReproduceArgs {
     /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
+    /// With c3: also execute its algorithms on the emulated fabric, and compare the ranks. Takes about
+    /// a minute.
+    #[arg(long)]
+    pub(crate) measure: bool,
     /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the
     /// environment variable CONSET_MESHES]. Rows with missing files are left out.
     #[arg(long, value_name = "DIR")]

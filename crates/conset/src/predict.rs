@@ -320,7 +320,7 @@ impl Pricing<'_> {
             .collect();
         let rows = methods.par_iter().zip(within_limit).map(|(method, within)| match within {
             true => self.row(method),
-            false => refused(method, "left out: too much work; --unlimited lifts the limit"),
+            false => refused(method, "left out: the work of all methods together exceeds the limit"),
         });
         let mut rows: Vec<MethodRow> = rows.collect();
         let summaries = rank::rank(&mut rows, &self.options.models, self.options.measure);

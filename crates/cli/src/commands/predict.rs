@@ -131,7 +131,7 @@ fn write_rows(
 }
 
 /// A value with its rank.
-fn ranked(value: &ModelValue) -> String {
+pub(crate) fn ranked(value: &ModelValue) -> String {
     let rounded = value.value.round();
     let number = match (0.0..1e15).contains(&rounded) {
         true => text::number(truncate(rounded)),
@@ -140,7 +140,8 @@ fn ranked(value: &ModelValue) -> String {
     format!("{number} #{}", value.rank)
 }
 
-fn write_summary(out: &mut dyn Write, summary: &ModelSummary) -> io::Result<()> {
+/// Prints how far a model agrees with the fabric.
+pub(crate) fn write_summary(out: &mut dyn Write, summary: &ModelSummary) -> io::Result<()> {
     write!(out, "model    {}: ", summary.model.name())?;
     if let Some(factor) = summary.clocks_per_unit {
         write!(out, "a unit is {factor:.1} clocks (fitted to these rows); ")?;

@@ -52,11 +52,12 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
     match (args.table, args.number) {
         (Some(Reproduced::Paper(paper)), number) => {
             check_paper(paper, number, args)?;
-            papers::run(paper, number, terminal)
+            papers::run(paper, number, args.measure, terminal)
         }
         (_, Some(_)) => {
             Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
         }
+        _ if args.measure => Err(usage("--measure is for c3: conset reproduce c3 --measure").into()),
         (Some(Reproduced::Table(table)), None) => run_tables(Some(table), args, terminal),
         (None, None) => run_tables(None, args, terminal),
     }
@@ -71,6 +72,9 @@ fn usage(message: &str) -> InputError {
 fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result<(), InputError> {
     if args.figures.is_some() || args.meshes.is_some() {
         return Err(usage("--figures and --meshes are for the tables of the ConSet paper"));
+    }
+    if args.measure && paper != Paper::C3 {
+        return Err(usage("--measure is for c3: conset reproduce c3 --measure"));
     }
     match (paper, number) {
         (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),

@@ -2,26 +2,41 @@
 
 use std::io::{self, Write};
 
+use conset::predict::ModelValue;
 use conset::reproduce::beside::{Beside, Exhibit, PaperTable};
+use conset::reproduce::c3_measured::{self, C3Measured, MeasuredRow};
 use conset::reproduce::{c3, cm5};
 use serde::Serialize;
 
 use crate::args::Paper;
+use crate::commands::predict;
 use crate::error::CliError;
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
 struct PaperReport {
     paper: Paper,
     tables: Vec<PaperTable>,
+    /// The algorithms of c3 on the fabric (`--measure`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<C3Measured>,
 }
 
-pub(super) fn run(paper: Paper, number: Option<u8>, terminal: &Terminal) -> Result<(), CliError> {
+pub(super) fn run(
+    paper: Paper,
+    number: Option<u8>,
+    measure: bool,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    let mut bar = ProgressDisplay::new(terminal.quiet);
+    let measured = measure.then(|| c3_measured::measured(&mut |p| bar.observe(p))).transpose()?;
+    drop(bar);
     let tables = match paper {
         Paper::C3 => c3::figures(number),
         Paper::Cm5 => cm5::tables(number)?,
     };
-    let report = PaperReport { paper, tables };
+    let report = PaperReport { paper, tables, measured };
     terminal.print(&report, |out| {
         let numbers = report.tables.iter().flat_map(|table| &table.rows);
         if numbers.flat_map(|row| &row.cells).any(|cell| cell.paper.is_some()) {
@@ -33,8 +48,61 @@ pub(super) fn run(paper: Paper, number: Option<u8>, terminal: &Terminal) -> Resu
             }
             write_table(out, table)?;
         }
-        Ok(())
+        report.measured.iter().try_for_each(|measured| write_measured(out, measured))
     })
+}
+
+/// Units and clocks of the algorithms of c3, and the paper's statements.
+fn write_measured(out: &mut dyn Write, measured: &C3Measured) -> io::Result<()> {
+    writeln!(out, "\nMeasured on the fabric of delta:16x16, in clocks; #: rank.")?;
+    for table in &measured.tables {
+        writeln!(out, "\nMeasured: {}, {} bytes", table.pattern, table.bytes)?;
+        let columns = [
+            "algorithm",
+            "planner",
+            "supersteps",
+            "messages",
+            "units in the paper's parts",
+            "units",
+            "predicted",
+            "fabric",
+            "units fitted, %",
+            "predicted, %",
+        ];
+        let mut lines = text::table(&columns, 2);
+        let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
+        let error = |value: Option<ModelValue>| {
+            or_dash(value.and_then(|value| value.error_percent).map(|e| format!("{e:+.1}")))
+        };
+        for MeasuredRow { algorithm, units_in_paper, row, .. } in &table.rows {
+            lines.add_row([
+                (*algorithm).to_owned(),
+                row.method.clone(),
+                or_dash(row.supersteps.map(|n| n.to_string())),
+                or_dash(row.messages.map(|n| n.to_string())),
+                or_dash(units_in_paper.map(number)),
+                or_dash(row.c3.as_ref().map(predict::ranked)),
+                or_dash(row.steps_model.as_ref().map(predict::ranked)),
+                or_dash(row.measured.map(|m| format!("{} #{}", text::number(m.clocks), m.rank))),
+                error(row.c3),
+                error(row.steps_model),
+            ]);
+        }
+        text::write_table(out, &lines)?;
+        for summary in &table.summaries {
+            predict::write_summary(out, summary)?;
+        }
+    }
+    writeln!(out, "\nWhat the paper says of the ranks, on the fabric:")?;
+    for statement in &measured.statements {
+        let verdict = if statement.holds() { "holds" } else { "does not hold" };
+        let sizes = statement.sizes.iter().map(|size| {
+            format!("{} bytes: {}", size.bytes, if size.holds { "yes" } else { "no" })
+        });
+        let sizes: Vec<String> = sizes.collect();
+        writeln!(out, "{verdict:<14} {} ({})", statement.text, sizes.join(", "))?;
+    }
+    Ok(())
 }
 
 fn write_table(out: &mut dyn Write, table: &PaperTable) -> io::Result<()> {
