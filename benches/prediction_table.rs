@@ -22,7 +22,7 @@ const PATTERNS: [(&str, u32); 9] = [
     ("torus", 256),
     ("hypercube", 64),
     ("bit-reversal", 1024),
-    ("shift:3", 256),
+    ("shift:3,2", 256),
     ("random", 64),
     ("random:density=0.25", 64),
 ];

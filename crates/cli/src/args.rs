@@ -384,7 +384,9 @@ pub(crate) struct CompilerArgs {
     #[arg(long, value_enum)]
     pub(crate) by: Option<By>,
     /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
-    /// greedy, loaded or levels:RxR.. (as levels:16x16) for steps [default: auto].
+    /// greedy, loaded, halves or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
+    /// have a numbering of the cells (levels:16x16/columns; also rows, tiles), and halves a share
+    /// (halves:0.75); docs/planners.md lists all parts.
     #[arg(long, value_parser = algorithm)]
     pub(crate) algorithm: Option<AlgorithmArg>,
     /// Objective that `auto` minimises [default: time].
@@ -469,10 +471,13 @@ fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
     match (name, StepAlgorithm::parse(name)) {
         ("paper", _) => Ok(AlgorithmArg::Paper),
         ("auto" | "best", _) => Ok(AlgorithmArg::Auto),
-        (_, Some(planner)) => Ok(AlgorithmArg::Steps(planner)),
-        (_, None) => Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
-                          recursive, greedy, loaded or levels:RxR.. (as levels:16x16)"
-            .to_owned()),
+        (_, Ok(planner)) => Ok(AlgorithmArg::Steps(planner)),
+        (_, Err(error)) if error.place != "algorithm" => Err(error.message),
+        (_, Err(_)) => {
+            Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
+                            recursive, greedy, loaded, halves or levels:RxR.. (as levels:16x16)"
+                .to_owned())
+        }
     }
 }
 
@@ -602,10 +607,13 @@ pub(crate) enum ModelArg {
 }
 
 fn method(name: &str) -> Result<Method, String> {
-    Method::parse(name).ok_or_else(|| {
-        "expected linear, pairwise, balanced, ring, recursive, greedy, loaded, levels:RxR.. (as \
-         levels:16x16), phases or messages:ORDER"
-            .to_owned()
+    Method::parse(name).map_err(|error| match error.place.as_str() {
+        "algorithm" => {
+            "expected linear, pairwise, balanced, ring, recursive, greedy, loaded, halves, \
+                        levels:RxR.. (as levels:16x16), phases or messages:ORDER"
+                .to_owned()
+        }
+        _ => error.message,
     })
 }
 

@@ -18,7 +18,7 @@
 //! A method that cannot be planned or executed is a row with the reason.
 
 mod method;
-mod rank;
+pub(crate) mod rank;
 
 use std::sync::Arc;
 
@@ -320,7 +320,9 @@ impl Pricing<'_> {
             .collect();
         let rows = methods.par_iter().zip(within_limit).map(|(method, within)| match within {
             true => self.row(method),
-            false => refused(method, "left out: the work of all methods together exceeds the limit"),
+            false => {
+                refused(method, "left out: the work of all methods together exceeds the limit")
+            }
         });
         let mut rows: Vec<MethodRow> = rows.collect();
         let summaries = rank::rank(&mut rows, &self.options.models, self.options.measure);

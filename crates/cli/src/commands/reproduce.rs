@@ -57,7 +57,9 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
         (_, Some(_)) => {
             Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
         }
-        _ if args.measure => Err(usage("--measure is for c3: conset reproduce c3 --measure").into()),
+        _ if args.measure => {
+            Err(usage("--measure is for c3: conset reproduce c3 --measure").into())
+        }
         (Some(Reproduced::Table(table)), None) => run_tables(Some(table), args, terminal),
         (None, None) => run_tables(None, args, terminal),
     }

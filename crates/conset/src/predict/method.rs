@@ -1,9 +1,9 @@
 //! The methods to exchange a set: planners of steps, phases, and plain messages.
 
 use conset_fabric::messages::MessageOrder;
-use conset_ir::Machine;
 use conset_ir::convert::{to_u32, to_u64};
-use conset_scheduler::steps::{StepOrder, factorisations};
+use conset_ir::{Machine, ShapeError};
+use conset_scheduler::steps::{LevelsSpec, Numbering, PieceRoute, StepOrder, factorisations};
 
 use crate::steps::{LEVELS, StepAlgorithm};
 
@@ -21,7 +21,8 @@ pub enum Method {
 
 impl Method {
     /// All methods on a machine: direct messages in every order, levels of every factorisation of the
-    /// number of cells into few factors and of the machine's dimensions, phases, and plain messages.
+    /// number of cells into few factors and of the machine's dimensions from the last or from the
+    /// first on, halves, phases, and plain messages.
     pub fn all(machine: &Machine) -> Vec<Self> {
         let mut steps: Vec<StepAlgorithm> =
             StepOrder::ALL.into_iter().rev().map(StepAlgorithm::Direct).collect();
@@ -30,33 +31,52 @@ impl Method {
         let mut levels = factorisations(cells, LEVELS);
         // The first dimension varies fastest, so that of the most significant digit is the last one.
         let dims = machine.topology().dims().unwrap_or_default();
-        let dims: Vec<u32> = dims.into_iter().rev().filter(|&size| size > 1).collect();
-        if dims.iter().map(|&size| u64::from(size)).product::<u64>() == u64::from(cells)
-            && !levels.contains(&dims)
-        {
-            levels.push(dims);
+        let mut dims: Vec<u32> = dims.into_iter().rev().filter(|&size| size > 1).collect();
+        let is_whole = dims.iter().map(|&d| u64::from(d)).product::<u64>() == u64::from(cells);
+        if is_whole && !levels.contains(&dims) {
+            levels.push(dims.clone());
         }
         levels.retain(|radices| radices.len() > 1);
-        steps.extend(levels.into_iter().map(StepAlgorithm::Levels));
+        let spec = |radices: &[u32]| LevelsSpec::digits(radices, StepOrder::Loaded);
+        let mut specs: Vec<LevelsSpec> =
+            levels.iter().filter_map(|radices| spec(radices).ok()).collect();
+        if is_whole && dims.len() > 1 {
+            dims.reverse();
+            let columns = spec(&dims).map(|s| LevelsSpec { numbering: Numbering::Columns, ..s });
+            specs.extend(columns);
+        }
+        specs.push(LevelsSpec::new(StepOrder::Loaded));
+        steps.extend(specs.into_iter().map(StepAlgorithm::Levels));
         let steps = steps.into_iter().map(Self::Steps);
         let messages = MessageOrder::ALL.into_iter().map(Self::Messages);
         steps.chain([Self::Phases]).chain(messages).collect()
     }
 
     /// Parses the name of a planner of steps, `phases`, `messages` or `messages:ORDER`.
-    pub fn parse(name: &str) -> Option<Self> {
+    ///
+    /// # Errors
+    /// What of it is not known, and what was expected.
+    pub fn parse(name: &str) -> Result<Self, ShapeError> {
         if name == "phases" {
-            return Some(Self::Phases);
+            return Ok(Self::Phases);
         }
-        if name == "messages" {
-            return Some(Self::Messages(MessageOrder::Given));
+        if let Some(order) = name.strip_prefix("messages") {
+            let order = order.strip_prefix(':').unwrap_or(order);
+            let order = if order.is_empty() { MessageOrder::Given.name() } else { order };
+            let found = MessageOrder::ALL.into_iter().find(|o| o.name() == order);
+            return found.map(Self::Messages).ok_or_else(|| {
+                let orders = MessageOrder::ALL.map(MessageOrder::name).join(", ");
+                let message = format!("unknown order `{order}`; expected one of {orders}");
+                ShapeError::new("messages", message)
+            });
         }
-        if let Some(order) = name.strip_prefix("messages:") {
-            let order = MessageOrder::ALL.into_iter().find(|o| o.name() == order);
-            return order.map(Self::Messages);
+        match StepAlgorithm::parse(name)? {
+            StepAlgorithm::Best => {
+                let message = format!("`{name}` is no single planner; all are predicted anyway");
+                Err(ShapeError::new("algorithm", message))
+            }
+            algorithm => Ok(Self::Steps(algorithm)),
         }
-        let steps = StepAlgorithm::parse(name).filter(|a| *a != StepAlgorithm::Best);
-        steps.map(Self::Steps)
     }
 
     /// The spelling that [`Method::parse`] reads.
@@ -77,14 +97,15 @@ impl Method {
         }
     }
 
-    /// How often the words of a connection travel at most, a measure of work.
+    /// How often the words of a connection travel at most, a measure of work; of uneven halves more.
     pub(super) fn levels(&self, machine: &Machine) -> u64 {
+        let halves = || u64::from(machine.endpoints().count().max(2).next_power_of_two().ilog2());
         match self {
-            Self::Steps(StepAlgorithm::Levels(radices)) => to_u64(radices.len()),
-            Self::Steps(StepAlgorithm::Recursive) => {
-                let cells = machine.endpoints().count().max(2);
-                u64::from(cells.next_power_of_two().ilog2())
-            }
+            Self::Steps(StepAlgorithm::Recursive) => halves(),
+            Self::Steps(StepAlgorithm::Levels(spec)) => match &spec.route {
+                PieceRoute::Digits { places, .. } => to_u64(places.len()) + 1,
+                PieceRoute::Halves(_) => halves(),
+            },
             _ => 1,
         }
     }
@@ -101,19 +122,20 @@ mod tests {
             let all = Method::all(&machine);
             let names: Vec<String> = all.iter().map(Method::name).collect();
             for (method, name) in all.iter().zip(&names) {
-                assert_eq!(Method::parse(name).as_ref(), Some(method), "{name}");
+                assert_eq!(Method::parse(name).as_ref(), Ok(method), "{name}");
                 assert_eq!(names.iter().filter(|&other| other == name).count(), 1, "{name}");
             }
-            for wanted in ["linear", "loaded", "recursive", "phases", "messages:random"] {
+            for wanted in ["linear", "loaded", "recursive", "halves", "phases", "messages:random"] {
                 assert!(names.iter().any(|name| name == wanted), "{wanted}");
             }
         }
         let of = |spec: &str| Method::all(&Machine::from_spec(spec).unwrap());
         let has = |methods: &[Method], name: &str| methods.iter().any(|m| m.name() == name);
         assert!(has(&of("torus:6x10"), "levels:10x6"));
+        assert!(has(&of("torus:6x10"), "levels:6x10/columns"));
         assert!(has(&of("mesh:3x2x2x2x2x2"), "levels:2x2x2x2x2x3"));
         for wrong in ["best", "auto", "messages:best", "levels:", ""] {
-            assert_eq!(Method::parse(wrong), None, "{wrong}");
+            assert!(Method::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct ModelSummary {
 }
 
 /// Sets the ranks, clocks and errors of all rows, and summarises each model that has measurements.
-pub(super) fn rank(rows: &mut [MethodRow], models: &[Model], measure: bool) -> Vec<ModelSummary> {
+pub(crate) fn rank(rows: &mut [MethodRow], models: &[Model], measure: bool) -> Vec<ModelSummary> {
     let clocks: Vec<Option<f64>> =
         rows.iter().map(|row| row.measured.map(|m| to_f64(m.clocks))).collect();
     for (row, rank) in rows.iter_mut().zip(ranks(&clocks)) {

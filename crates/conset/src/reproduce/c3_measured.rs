@@ -21,7 +21,8 @@ use conset_scheduler::c3::levels::{LevelAlgorithm, all_to_all, all_to_one, one_t
 use conset_scheduler::c3::{C3Machine, C3Protocol};
 use serde::Serialize;
 
-use super::{SEED, planner_bug};
+use super::SEED;
+use super::cm5::planner_bug;
 use crate::predict::{Method, MethodRow, Model, ModelSummary, PredictOptions, predict, rank};
 use crate::{CompileError, Observer, Progress};
 
@@ -207,9 +208,8 @@ fn table(
     let summaries = rank::rank(&mut rows, &[Model::C3, Model::Steps], true);
     let rows = rows.into_iter().zip(algorithms).map(|(row, algorithm)| {
         let charged = charged.iter().find(|level| Some(level.name) == algorithm.charged_as);
-        let units = |level: &LevelAlgorithm| {
-            level.units(C3Protocol::WormholeNonblocking, bytes.into())
-        };
+        let units =
+            |level: &LevelAlgorithm| level.units(C3Protocol::WormholeNonblocking, bytes.into());
         MeasuredRow { algorithm: algorithm.name, units_in_paper: charged.map(units), row }
     });
     Ok(MeasuredTable { pattern, bytes, rows: rows.collect(), summaries })
@@ -231,8 +231,7 @@ fn rows(
     let mut options = PredictOptions::default();
     options.models = vec![Model::C3, Model::Steps];
     let methods = algorithms.iter().map(|algorithm| Method::parse(algorithm.planner));
-    options.methods =
-        methods.collect::<Result<_, _>>().map_err(|error| planner_bug(&error))?;
+    options.methods = methods.collect::<Result<_, _>>().map_err(|error| planner_bug(&error))?;
     options.c3.protocol = Some(C3Protocol::WormholeNonblocking);
     (options.c3.packet_bytes, options.c3.setup) = (Some(packet_bytes), Some(setup));
     (options.c3.latency, options.c3.bisection) = (Some(latency), Some(bisection));
@@ -263,18 +262,18 @@ fn statements(tables: &[MeasuredTable]) -> Vec<Statement> {
         let best = heaps.map(|row| clocks(table, row.algorithm)).min().unwrap_or(u64::MAX);
         crate::bound_ratio(best, fastest(table)) <= NEAR
     };
-    let statement = |text, pattern: &str, sizes: &dyn Fn(u32) -> bool, holds: &dyn Fn(&MeasuredTable) -> bool| {
+    let statement = |text,
+                     pattern: &str,
+                     sizes: &dyn Fn(u32) -> bool,
+                     holds: &dyn Fn(&MeasuredTable) -> bool| {
         let of = tables.iter().filter(|table| table.pattern == pattern && sizes(table.bytes));
         let sizes = of.map(|table| SizeVerdict { bytes: table.bytes, holds: holds(table) });
         Statement { text, sizes: sizes.collect() }
     };
     vec![
-        statement(
-            "one-to-all: the broadcast is the slowest",
-            "one-to-all",
-            &|_| true,
-            &|table| rank(table, BROADCAST) == to_rank(table.rows.len()),
-        ),
+        statement("one-to-all: the broadcast is the slowest", "one-to-all", &|_| true, &|table| {
+            rank(table, BROADCAST) == to_rank(table.rows.len())
+        }),
         statement(
             "one-to-all: a binomial heap is optimal or near optimal (at most 10 % slower)",
             "one-to-all",

@@ -96,9 +96,10 @@ fn write_measured(out: &mut dyn Write, measured: &C3Measured) -> io::Result<()> 
     writeln!(out, "\nWhat the paper says of the ranks, on the fabric:")?;
     for statement in &measured.statements {
         let verdict = if statement.holds() { "holds" } else { "does not hold" };
-        let sizes = statement.sizes.iter().map(|size| {
-            format!("{} bytes: {}", size.bytes, if size.holds { "yes" } else { "no" })
-        });
+        let sizes = statement
+            .sizes
+            .iter()
+            .map(|size| format!("{} bytes: {}", size.bytes, if size.holds { "yes" } else { "no" }));
         let sizes: Vec<String> = sizes.collect();
         writeln!(out, "{verdict:<14} {} ({})", statement.text, sizes.join(", "))?;
     }
