@@ -86,6 +86,16 @@ pub(crate) fn rank(rows: &mut [MethodRow], models: &[Model], measure: bool) -> V
     summaries
 }
 
+/// Values with their ranks.
+pub(crate) fn ranked(values: &[Option<f64>]) -> Vec<Option<ModelValue>> {
+    let pairs = values.iter().zip(ranks(values));
+    let value = |(value, rank): (&Option<f64>, Option<u32>)| {
+        let (value, rank) = value.zip(rank)?;
+        Some(ModelValue { rank, ..ModelValue::new(value) })
+    };
+    pairs.map(value).collect()
+}
+
 /// The rank of each value.
 fn ranks(values: &[Option<f64>]) -> Vec<Option<u32>> {
     let mut sorted: Vec<f64> = values.iter().flatten().copied().collect();

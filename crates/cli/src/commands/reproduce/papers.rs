@@ -62,8 +62,8 @@ fn write_measured(out: &mut dyn Write, measured: &C3Measured) -> io::Result<()> 
             "planner",
             "supersteps",
             "messages",
-            "units in the paper's parts",
-            "units",
+            "units by the paper",
+            "units of the plan",
             "predicted",
             "fabric",
             "units fitted, %",
@@ -74,13 +74,13 @@ fn write_measured(out: &mut dyn Write, measured: &C3Measured) -> io::Result<()> 
         let error = |value: Option<ModelValue>| {
             or_dash(value.and_then(|value| value.error_percent).map(|e| format!("{e:+.1}")))
         };
-        for MeasuredRow { algorithm, units_in_paper, row, .. } in &table.rows {
+        for MeasuredRow { algorithm, units_by_paper, row, .. } in &table.rows {
             lines.add_row([
                 (*algorithm).to_owned(),
                 row.method.clone(),
                 or_dash(row.supersteps.map(|n| n.to_string())),
                 or_dash(row.messages.map(|n| n.to_string())),
-                or_dash(units_in_paper.map(number)),
+                or_dash(units_by_paper.as_ref().map(predict::ranked)),
                 or_dash(row.c3.as_ref().map(predict::ranked)),
                 or_dash(row.steps_model.as_ref().map(predict::ranked)),
                 or_dash(row.measured.map(|m| format!("{} #{}", text::number(m.clocks), m.rank))),
