@@ -108,6 +108,42 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
 }
 
 #[test]
+fn predictions_have_the_promised_keys() {
+    let words = "predict pattern:all-to-all --machine cm5:8 --words 4";
+    let plain = json(words);
+    assert_eq!(plain["machine"]["cells"], 8);
+    for key in ["protocol", "processors", "latency", "bisection", "packet_bytes", "setup"] {
+        assert!(!plain["c3"][key].is_null(), "{key}");
+    }
+    let set = &plain["sets"][0];
+    assert_eq!((&set["set"], &set["words"]), (&Value::from("all-to-all"), &Value::from(224)));
+    assert_eq!(set["summaries"], Value::Array(Vec::new()));
+    let measured = json(&format!("{words} --measure"));
+    let set = &measured["sets"][0];
+    let rows = set["rows"].as_array().unwrap();
+    assert!(rows.len() >= 15, "{rows:?}");
+    for (row, plain) in rows.iter().zip(plain["sets"][0]["rows"].as_array().unwrap()) {
+        for key in ["method", "by", "steps_model", "measured"] {
+            let left_out = key == "steps_model" && row["by"] == "messages";
+            assert_eq!(row[key].is_null(), left_out, "{key} of {row}");
+        }
+        assert_eq!(row["c3"].is_null(), row["by"] == "phases", "{row}");
+        assert_eq!(plain["method"], row["method"]);
+        assert!(plain["measured"].is_null() && row["refused"].is_null(), "{row}");
+        assert_eq!(plain["steps_model"]["value"], row["steps_model"]["value"]);
+        assert_eq!(plain["steps_model"]["rank"], row["steps_model"]["rank"]);
+    }
+    let models = set["summaries"].as_array().unwrap();
+    let names: Vec<&Value> = models.iter().map(|summary| &summary["model"]).collect();
+    assert_eq!(names, ["c3", "paper", "steps"]);
+    for key in
+        ["methods", "median_error_percent", "worst_error_percent", "pairs", "choice_over_fastest"]
+    {
+        assert!(models.iter().all(|summary| summary[key].is_number()), "{key}");
+    }
+}
+
+#[test]
 fn the_json_schedule_has_the_promised_keys() {
     let folder = folder();
     std::fs::write(

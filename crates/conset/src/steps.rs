@@ -30,10 +30,10 @@ use crate::report::megabytes_per_second;
 use crate::{CompileError, Observer, Progress, bound_ratio, bounds};
 
 /// The greatest number of levels of the planners that are tried, beside levels of two.
-const LEVELS: usize = 4;
+pub(crate) const LEVELS: usize = 4;
 
 /// Pieces of all plans of a set after which no further planner is tried.
-const PIECES: u64 = 1 << 22;
+pub(crate) const PIECES: u64 = 1 << 22;
 
 /// A planner of steps, or all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl StepAlgorithm {
     }
 
     /// The planners to try, in this order.
-    fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
+    pub(crate) fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
         let cells = to_u32(machine.endpoints().count());
         let wrong = |error: ShapeError| {
             InputError::new("<algorithm>", At::Path(self.name()), error.message)
@@ -325,7 +325,7 @@ fn step_bounds(
 
 /// A verified plan with its bounds and its predicted time; without the latter if the machine has no
 /// route for a message.
-fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
+pub(crate) fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
     let protocol = machine.parameters().protocol;
     let mut routes = MessageRoutes::new(machine);
     let mut missing = false;
@@ -593,7 +593,7 @@ pub enum StepExecutionError {
 }
 
 impl StepMeasurement {
-    fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
+    pub(crate) fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
         let steps: &Steps = &set.steps;
         let options = MessageOptions::default().seed(seed).trace(trace);
         let report = messages::run_steps(steps, &options)?;

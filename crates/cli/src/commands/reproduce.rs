@@ -57,6 +57,9 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
         (_, Some(_)) => {
             Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
         }
+        _ if args.measure => {
+            Err(usage("--measure is for c3: conset reproduce c3 --measure").into())
+        }
         (Some(Reproduced::Table(table)), None) => run_tables(Some(table), args, terminal),
         (None, None) => run_tables(None, args, terminal),
     }
@@ -73,6 +76,9 @@ fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result
     }
     if args.figures.is_some() && number.is_some() {
         return Err(usage("--figures draws the curves of a whole paper; remove the number"));
+    }
+    if args.measure && paper != Paper::C3 {
+        return Err(usage("--measure is for c3: conset reproduce c3 --measure"));
     }
     match (paper, number) {
         (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),

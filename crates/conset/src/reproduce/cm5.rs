@@ -127,7 +127,7 @@ fn messages(cells: u32, pairs: &[(u32, u32)], bytes: u32) -> Result<f64, Compile
     Ok(1e3 * milliseconds(machine.parameters(), clocks))
 }
 
-fn planner_bug(error: &dyn ToString) -> CompileError {
+pub(super) fn planner_bug(error: &dyn ToString) -> CompileError {
     CompileError::bug("the planner of steps", error)
 }
 

@@ -145,13 +145,7 @@ pub fn run_checked(
     set: &ConnectionSet,
     options: &MessageOptions,
 ) -> Result<MessagesReport, Fault> {
-    let mut lists = SendLists::in_order(set, machine.agent_count());
-    match options.order {
-        MessageOrder::Given => {}
-        MessageOrder::LongestFirst => lists.longest_first(set),
-        MessageOrder::Staggered => lists.stagger(set),
-        MessageOrder::Random => lists.shuffle(options.seed),
-    }
+    let lists = SendLists::of_set(set, machine.agent_count(), options);
     run_lists(machine, set, &lists, options)
 }
 
