@@ -503,9 +503,37 @@ pub(crate) struct RunArgs {
     /// With --compare messages: the order in which a cell sends.
     #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
-    /// Write a trace of streams and context switches (JSON for Chrome or Perfetto).
+    /// Write a trace of streams, messages, links, channels and context switches, in clocks (JSON for
+    /// Perfetto or Chrome; compressed if the name ends in .gz).
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
+    /// Show where every clock went, by set and phase, and the critical path.
+    #[arg(long)]
+    pub(crate) profile: bool,
+    #[command(flatten)]
+    pub(crate) profile_options: ProfileOptions,
+}
+
+/// What a profile shows beside the clocks of sets and phases.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ProfileOptions {
+    /// Of a profile: the clocks of every cell, too.
+    #[arg(long)]
+    pub(crate) cells: bool,
+    /// Of a profile: compile again with one more channel, one more stream, links twice as fast, half
+    /// the switch, and show what that gives.
+    #[arg(long)]
+    pub(crate) what_if: bool,
+}
+
+impl ProfileOptions {
+    /// The first option that is given, if any is.
+    pub(crate) fn given(self) -> Option<&'static str> {
+        [("--cells", self.cells), ("--what-if", self.what_if)]
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(option, _)| option)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

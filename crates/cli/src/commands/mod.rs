@@ -8,6 +8,7 @@ pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod machines;
 pub(crate) mod patterns;
+pub(crate) mod profile;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;

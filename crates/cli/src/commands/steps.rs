@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compile::OutputFormat;
+use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, TableRows};
 use crate::error::CliError;
 use crate::files::OutputTarget;
@@ -189,6 +190,19 @@ struct StepsRunReport<'a> {
     sets: Vec<&'a StepRunSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
+    /// Where every clock went (`--profile`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileReport>,
+}
+
+/// What `run` shows of step plans beside its measurements.
+pub(crate) struct RunOutput<'a> {
+    pub(crate) compared: Option<Compared>,
+    pub(crate) profile: Option<ProfileReport>,
+    /// Whether the profile shows the cells.
+    pub(crate) cells: bool,
+    /// Where the trace was written.
+    pub(crate) trace: Option<&'a Path>,
 }
 
 /// Prints the report of `run`.
@@ -197,9 +211,8 @@ struct StepsRunReport<'a> {
 /// Words that did not arrive, which is a bug.
 pub(crate) fn write_runs(
     compiled: &CompiledSteps,
-    compared: Option<Compared>,
+    shown: RunOutput<'_>,
     runs: &[StepMeasurement],
-    trace: Option<&Path>,
     terminal: &Terminal,
 ) -> Result<(), CliError> {
     let summaries: Vec<&StepRunSummary> = runs.iter().map(|run| &run.summary).collect();
@@ -208,7 +221,8 @@ pub(crate) fn write_runs(
         clocks: summaries.iter().map(|run| run.clocks).sum(),
         payload_ok: summaries.iter().all(|run| run.payload_ok),
         sets: summaries,
-        compared,
+        compared: shown.compared,
+        profile: shown.profile,
     };
     terminal.print(&report, |out| {
         write_machine(out, compiled.schedule().machine())?;
@@ -217,7 +231,11 @@ pub(crate) fn write_runs(
         for run in &report.sets {
             write_run(out, run)?;
         }
-        match trace {
+        if let Some(profiled) = &report.profile {
+            let filter = ProfileFilter { cells: shown.cells, ..ProfileFilter::default() };
+            profile::write(out, profiled, filter)?;
+        }
+        match shown.trace {
             Some(path) => writeln!(out, "wrote {}", path.display()),
             None => Ok(()),
         }
