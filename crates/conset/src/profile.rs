@@ -13,7 +13,7 @@
 //! | software | of messages: `c_send`, `c_receive`, and copying words into a buffer (half duplex) |
 //! | copying | of step plans under rendezvous: copying the words that the cell passes on |
 //! | sending, receiving | moving words: `access_clocks_per_word` each; of messages also the extra words |
-//! | partner | streams are open, but the other end of each is not open yet, or still being set up. Of messages: the message is at its target, which does something else; or, at a receiver, no message is there |
+//! | partner | streams are open, but the other end of each is not open yet, or still being set up. Of messages: the message is at its target, which does something else or runs its software; or, at a receiver, no message is there |
 //! | link | streams are open at both ends, and no word can move: words are on their way, links are shared, queues are full, or the other agent serves another stream |
 //! | start | no stream is open, and one will be: its planned start, or a connection that the set orders before it, has not come |
 //! | end | all streams of the port in this phase are complete, and others are not |

@@ -8,13 +8,13 @@ use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{At, Document, InputError, Machine, SetSteps, StepId, StepMessage};
+use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compile::OutputFormat;
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
-use crate::commands::show::{ScheduleView, TableRows};
+use crate::commands::show::{ScheduleView, TableRows, find_connections};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::text::{self, Terminal};
@@ -295,12 +295,14 @@ pub(crate) fn view(
     };
     Ok(Some(match view {
         ScheduleView::Summary => return Ok(None),
-        ScheduleView::Steps => messages(sets(), |_| true),
-        ScheduleView::Connection(x) => {
-            if !sets().any(|set| x.index() < set.steps.set().len()) {
-                return Err(wrong(&format!("there is no connection {x}")));
-            }
-            messages(sets(), |message| message.pieces.iter().any(|p| p.connection == *x))
+        ScheduleView::Steps => messages(sets(), |_, _| true),
+        ScheduleView::Connection(word) => {
+            let known: Vec<&ConnectionSet> = sets().map(|set| &**set.steps.set()).collect();
+            let wanted = find_connections(&known, word)?;
+            messages(sets(), |set, message| {
+                let has = |x| wanted.binary_search(&(set.name().to_owned(), x)).is_ok();
+                message.pieces.iter().any(|piece| has(piece.connection))
+            })
         }
         ScheduleView::Cell(cell) => {
             let machine = compiled.schedule().machine();
@@ -360,12 +362,12 @@ pub(crate) fn write_summary(
 
 fn messages<'a>(
     sets: impl Iterator<Item = &'a SetSteps>,
-    shown: impl Fn(&StepMessage<'_>) -> bool,
+    shown: impl Fn(&ConnectionSet, &StepMessage<'_>) -> bool,
 ) -> TableRows {
     let mut rows = TableRows::new(&["set", "step", "from", "to", "pieces", "words"], 5);
     for set in sets {
         for (step, messages) in set.steps.iter() {
-            for message in messages.filter(&shown) {
+            for message in messages.filter(|message| shown(set.steps.set(), message)) {
                 rows.rows.push(vec![
                     set.steps.set().name().into(),
                     step.to_string().into(),

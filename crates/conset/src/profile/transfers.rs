@@ -295,8 +295,8 @@ pub(super) fn of_messages(
             Transport::Rendezvous { .. } => ([send + receive; 2], [access; 2], (0, 0)),
             _ => {
                 let copies = if buffered { u64::from(words) * link } else { 0 };
-                // It stands at its target until it is received.
-                let waits = (received.arrived.unwrap_or(received.open), received.open);
+                // It stands at its target until the receiver's software has run.
+                let waits = (received.arrived.unwrap_or(received.open), received.open + receive);
                 ([send + copies, receive], [if buffered { link } else { access }, access], waits)
             }
         };
