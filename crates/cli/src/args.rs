@@ -131,11 +131,10 @@ Example: conset reproduce 2 --figures figures
     /// Show a schedule: its summary, phases or steps, routes, timetable, loads, maps, charts and
     /// profiles.
     #[command(after_help = "\
-Examples: conset show all.json
-          conset show all.json cell 5
-          conset show all.json links --top 10
-          conset show all.json map --phase 3
-          conset show all.json profile --what-if
+Example: conset show all.json cell 5
+         conset show all.json links --top 10
+         conset show all.json map --phase 3
+         conset show all.json profile --what-if
 WHAT is:
   summary       what was compiled, with its bounds (the default)
   phases        the phases: routes, words, clocks
