@@ -19,7 +19,7 @@ const CALLS: &[(i32, &str, &str)] = &[
     (2, "run", "<INPUT>"),
     (2, "bound", "<INPUT>"),
     (2, "info", "<FILE>"),
-    (2, "show", "<FILE> <WHAT>..."),
+    (2, "show", "<FILE> [WHAT]..."),
     (2, "show phases", "show: phases: which schedule? `phases` is a view"),
     (2, "why s.json", "<CONNECTION>"),
     (2, "diff s.json", "<B>"),

@@ -252,7 +252,7 @@ pub fn of_run(schedule: &SetSchedule, checked: &Checked) -> SetProfile {
     let machine = timetable.routing().machine();
     let phases = transfers::of_streams(machine, trace, &checked.report.phases);
     let phases = transfers::with_links(timetable, phases);
-    profile(machine, timetable.routing().set(), phases, ExchangedBy::Phases, ClocksOf::Fabric)
+    profile(machine, timetable.routing().set(), &phases, ExchangedBy::Phases, ClocksOf::Fabric)
 }
 
 /// The profile of a set by the cost model, which adds up to the clocks that it predicts.
@@ -261,7 +261,7 @@ pub fn of_model(schedule: &SetSchedule, prediction: &Prediction) -> SetProfile {
     let machine = timetable.routing().machine();
     let phases = transfers::of_model(timetable, prediction);
     let phases = transfers::with_links(timetable, phases);
-    profile(machine, timetable.routing().set(), phases, ExchangedBy::Phases, ClocksOf::Model)
+    profile(machine, timetable.routing().set(), &phases, ExchangedBy::Phases, ClocksOf::Model)
 }
 
 /// The profile of a set that was exchanged by one message for each connection, with a trace.
@@ -271,7 +271,7 @@ pub fn of_model(schedule: &SetSchedule, prediction: &Prediction) -> SetProfile {
 pub fn of_messages(machine: &Machine, set: &ConnectionSet, report: &MessagesReport) -> SetProfile {
     let trace = report.trace.as_ref().expect("the run was traced");
     let phases = transfers::of_messages(machine, trace, report.clocks, None);
-    profile(machine, set, vec![phases], ExchangedBy::Messages, ClocksOf::Fabric)
+    profile(machine, set, &[phases], ExchangedBy::Messages, ClocksOf::Fabric)
 }
 
 /// The profile of a step plan that was executed with a trace.
@@ -281,13 +281,13 @@ pub fn of_messages(machine: &Machine, set: &ConnectionSet, report: &MessagesRepo
 pub fn of_steps(steps: &Steps, report: &MessagesReport) -> SetProfile {
     let trace = report.trace.as_ref().expect("the run was traced");
     let phases = transfers::of_messages(steps.machine(), trace, report.clocks, Some(steps));
-    profile(steps.machine(), steps.set(), vec![phases], ExchangedBy::Steps, ClocksOf::Fabric)
+    profile(steps.machine(), steps.set(), &[phases], ExchangedBy::Steps, ClocksOf::Fabric)
 }
 
 fn profile(
     machine: &Machine,
     set: &ConnectionSet,
-    phases: Vec<PhaseTransfers>,
+    phases: &[PhaseTransfers],
     by: ExchangedBy,
     clocks_of: ClocksOf,
 ) -> SetProfile {
@@ -296,7 +296,7 @@ fn profile(
         _ => Transport::of_messages(machine.parameters()),
     };
     let layout = PortLayout::new(machine, transport);
-    let critical_path = critical_path::of(set, &phases, &layout, by);
+    let critical_path = critical_path::of(set, phases, &layout, by);
     let profiles: Vec<PhaseProfile> = phases
         .iter()
         .map(|phase| {

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         ScheduleView::Map => return maps(&compiled, &only, terminal),
         ScheduleView::Gantt => {
             let charts = gantt::charts(&compiled, &only, args.by);
-            return print_drawn(gantt::rows(&charts), terminal, |out| {
+            return print_drawn(&gantt::rows(&charts), terminal, |out| {
                 charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
             });
         }
@@ -256,7 +256,7 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
 fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
     let machine = compiled.schedule().machine();
-    print_drawn(tables::links(compiled, only), terminal, |out| {
+    print_drawn(&tables::links(compiled, only), terminal, |out| {
         for (_, set) in only.sets(compiled) {
             let routing = set.timetable.routing();
             for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
@@ -413,11 +413,11 @@ fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
 
 /// Prints a drawing, or with `--json` the rows that it was drawn from.
 fn print_drawn(
-    rows: TableRows,
+    rows: &TableRows,
     terminal: &Terminal,
     draw: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), CliError> {
-    terminal.print(&objects(&rows, terminal), draw)
+    terminal.print(&objects(rows, terminal), draw)
 }
 
 /// The rows as objects, for JSON.
