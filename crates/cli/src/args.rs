@@ -14,6 +14,8 @@ use conset_ir::convert::{to_f64, to_u32, to_u64, truncate};
 use conset_ir::limits;
 use conset_mesh::partition::MAX_IMBALANCE;
 
+use crate::commands::show::is_view;
+
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
@@ -119,7 +121,7 @@ impl Command {
             Command::Bound(args) => args.input.input.clone(),
             Command::Predict(args) => args.input.input.clone(),
             Command::Reproduce(_) => "reproduce".into(),
-            Command::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Command::Show(args) => args.file_and_view().0.to_owned(),
             Command::Why(args) => name(&args.file),
             Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
             Command::Verify(args) => name(&args.file),
@@ -158,12 +160,29 @@ are those after fitting one factor to the measurements.")]
 Example: conset reproduce 2 --figures figures
          conset reproduce c3 3")]
     Reproduce(ReproduceArgs),
-    /// Show a schedule: its summary, phases or steps, routes, timetable, channels, links, contexts, one cell or
-    /// one connection.
+    /// Show a schedule: its summary, phases or steps, routes, timetable, loads, maps, charts and
+    /// profiles.
     #[command(after_help = "\
-Example: conset show cell 5 all.json
-WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
-connection X (12 or x12); of a schedule of steps: summary, steps, cell C or connection X.")]
+Example: conset show all.json cell 5
+         conset show all.json links --top 10
+         conset show all.json map --phase 3
+         conset show all.json profile --what-if
+WHAT is:
+  summary       what was compiled, with its bounds (the default)
+  phases        the phases: routes, words, clocks
+  routes        every route, with its words and slot
+  timetable     the slots in the order of time
+  channels      the channels in use on each cell
+  links         the load of each link, in each phase
+  cells         the connections of each cell, and its busy and idle clocks
+  contexts      forwarding tables and operation lists
+  map           the machine, with the words over each link
+  gantt         the predicted timetable as a chart: agents, or links with --by links
+  profile       where every predicted clock went, and the critical path
+  cell C        tables and operations of a cell (5 or c5)
+  link L        the routes over a link (148, l148 or 'c37 -> c38')
+  connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
+Of a schedule of steps: summary, steps, cell C or connection X.")]
     Show(ShowArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
@@ -540,9 +559,37 @@ pub(crate) struct RunArgs {
     /// With --compare messages: the order in which a cell sends.
     #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
-    /// Write a trace of streams and context switches (JSON for Chrome or Perfetto).
+    /// Write a trace of streams, messages, links, channels and context switches, in clocks (JSON for
+    /// Perfetto or Chrome; compressed if the name ends in .gz).
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
+    /// Show where every clock went, by set and phase, and the critical path.
+    #[arg(long)]
+    pub(crate) profile: bool,
+    #[command(flatten)]
+    pub(crate) profile_options: ProfileOptions,
+}
+
+/// What a profile shows beside the clocks of sets and phases.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ProfileOptions {
+    /// Of a profile: the clocks of every cell, too.
+    #[arg(long)]
+    pub(crate) cells: bool,
+    /// Of a profile: compile again with one more channel, one more stream, links twice as fast, half
+    /// the switch, and show what that gives.
+    #[arg(long)]
+    pub(crate) what_if: bool,
+}
+
+impl ProfileOptions {
+    /// The first option that is given, if any is.
+    pub(crate) fn given(self) -> Option<&'static str> {
+        [("--cells", self.cells), ("--what-if", self.what_if)]
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(option, _)| option)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -671,20 +718,82 @@ pub(crate) struct ReproduceArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// What to show, and the schedule: `phases all.json`, `cell 5 all.json`.
+    /// The schedule, and what to show of it [default: summary]: `all.json phases`, `all.json cell 5`.
     #[arg(
-        num_args = 2..=3,
-        value_names = ["WHAT", "FILE"],
+        num_args = 1..,
+        value_names = ["FILE", "WHAT"],
         required = true,
         allow_negative_numbers = true
     )]
-    pub(crate) what_and_file: Vec<String>,
+    words: Vec<String>,
     /// Show only this phase (3 or p3).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) phase: Option<String>,
     /// Show only this set.
     #[arg(long = "set", alias = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
+    /// Show only what begins or ends at this cell (5 or c5).
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) cell: Option<String>,
+    /// Show only routes and streams of at least this number of words.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(0, limits::WORDS.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) min_words: Option<u32>,
+    /// Sort the rows by this column, numbers from the greatest to the least.
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) sort: Option<String>,
+    /// Show only the first N rows; of links the busiest, of cells the idlest, of routes the longest
+    /// ones.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<usize>(1, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) top: Option<usize>,
+    /// Of a gantt chart: its rows.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: GanttRows,
+    /// Of a gantt chart: the characters of a line.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        value_parser = whole::<usize>(20, 10_000),
+        allow_negative_numbers = true
+    )]
+    pub(crate) width: usize,
+    #[command(flatten)]
+    pub(crate) profile: ProfileOptions,
+}
+
+/// The rows of a gantt chart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GanttRows {
+    /// The ports of agents.
+    #[default]
+    Agents,
+    /// Links.
+    Links,
+}
+
+impl ShowArgs {
+    /// The file and the words of the view. The file is first, or last after the name of a view.
+    pub(crate) fn file_and_view(&self) -> (&str, &[String]) {
+        let (first, after) = self.words.split_first().expect("clap asks for one");
+        let (last, before) = self.words.split_last().expect("clap asks for one");
+        let exists = |word: &str| word == "-" || Path::new(word).exists();
+        let view_first = match is_view(first) {
+            // A file may have the name of a view.
+            true => !exists(first) || exists(last),
+            false => !exists(first) && exists(last),
+        };
+        if view_first && !before.is_empty() { (last, before) } else { (first, after) }
+    }
 }
 
 #[derive(Args, Debug)]

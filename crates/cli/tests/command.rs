@@ -549,7 +549,7 @@ fn traces_open_in_trace_viewers() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
     let events: Value = serde_json::from_str(&text).unwrap();
-    let events = events.as_array().unwrap();
+    let events = events["traceEvents"].as_array().unwrap();
     assert!(events.len() > 700, "{}", events.len());
     assert!(events.iter().all(|e| !e["ph"].is_null() && !e["pid"].is_null()));
 }

@@ -9,6 +9,7 @@ pub(crate) mod info;
 pub(crate) mod machines;
 pub(crate) mod patterns;
 pub(crate) mod predict;
+pub(crate) mod profile;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;

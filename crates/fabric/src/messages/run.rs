@@ -212,10 +212,12 @@ pub(super) fn span(event: &MessageEvent, now: u64) -> StreamSpan {
         cell: if event.direction == Direction::Send { source } else { target },
         direction: event.direction,
         connection: label,
+        first_word: 0,
         words,
         slot: 0,
         open: event.start,
         close: now,
+        arrived: event.arrived,
     }
 }
 
