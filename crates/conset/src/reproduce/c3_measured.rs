@@ -23,7 +23,9 @@ use serde::Serialize;
 
 use super::SEED;
 use super::cm5::planner_bug;
-use crate::predict::{Method, MethodRow, Model, ModelSummary, ModelValue, PredictOptions, predict, rank};
+use crate::predict::{
+    Method, MethodRow, Model, ModelSummary, ModelValue, PredictOptions, predict, rank,
+};
 use crate::{CompileError, Observer, Progress};
 
 /// An algorithm of the paper, the planner that it is an instance of, and the name under which
