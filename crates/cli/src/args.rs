@@ -97,6 +97,7 @@ impl Command {
             Command::Bound(args) => args.input.input.clone(),
             Command::Reproduce(_) => "reproduce".into(),
             Command::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Command::View(args) => args.input.input.clone(),
             Command::Why(args) => name(&args.file),
             Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
             Command::Verify(args) => name(&args.file),
@@ -133,6 +134,13 @@ Example: conset show cell 5 all.json
 WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
 connection X (12 or x12); of a schedule of steps: summary, steps, cell C or connection X.")]
     Show(ShowArgs),
+    /// Write a page that shows a schedule, or two side by side, in a browser; compile first if necessary.
+    #[command(after_help = "\
+Example: conset view all.json -o all.html
+         conset view mesh.msh --machine torus:8x8 -o mesh.html
+         conset view before.json after.json -o both.html
+The page is one file that needs no network.")]
+    View(ViewArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
 Example: conset why all.json 12
@@ -563,6 +571,29 @@ pub(crate) struct ShowArgs {
     /// Show only this set.
     #[arg(long = "set", alias = "set-name", value_name = "NAME")]
     pub(crate) set_name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// A second input, to compare with the first one.
+    #[arg(value_name = "INPUT2")]
+    pub(crate) second: Option<String>,
+    #[command(flatten)]
+    pub(crate) compiler: CompilerArgs,
+    /// Greatest size of the page; details that do not fit are left out, which the page says.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = conset_view::PageOptions::SIZE_LIMIT,
+        value_parser = whole::<usize>(0, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) size_limit: usize,
+    /// Output file (.html); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]
