@@ -47,11 +47,11 @@ export function layout(machine: Machine): Layout {
   } else if (dims && dims.length === 3 && head.kind !== "hypercube") {
     isGrid = true;
     // Oblique projection: planes behind each other, each moved so that no cell hides another.
-    const step = Math.min(0.42, 0.8 / (dims[2] - 1 || 1) + 0.12);
+    const space = Math.max(2, 0.62 * dims[2]);
     for (let c = 0; c < count; c++) {
       const [i, j, k] = coordinates(c, dims);
-      x[c] = 1.9 * i + step * 2 * k;
-      y[c] = 1.9 * j + step * 1.4 * k;
+      x[c] = space * (i + k / dims[2]);
+      y[c] = space * (j + (0.7 * k) / dims[2]);
     }
   } else if (dims) {
     curved = true;

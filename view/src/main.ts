@@ -307,7 +307,7 @@ class App {
     phase.value = String(state.phase);
     phase.disabled = phases === 0;
     const word = this.schedule.phaseWord;
-    const name = state.phase === ALL ? `all ${phases} ${word}s` : `${state.phase} of 0 to ${phases - 1}`;
+    const name = state.phase === ALL ? `all of ${count(phases, word)}` : `${state.phase} of 0 to ${phases - 1}`;
     phaseText.textContent = name;
     phase.setAttribute("aria-valuetext", name);
     const [from, to] = set ? set.span(state.phase) : [0, 0];
@@ -384,7 +384,9 @@ class App {
     }
     const s = set.head.summary;
     const most = (of: string) => Math.max(...set.head.bounds.filter((b) => b.of === of).map((b) => b.value));
-    const reached = (of: string) => (of === "phases" ? s.phases : s.predicted_clocks) ?? null;
+    // The bound of direct plans says nothing of plans in which cells pass words on.
+    const reached = (of: string) =>
+      (of === "phases" ? s.phases : of === "clocks" || s.direct ? s.predicted_clocks : null) ?? null;
     fill(
       byId("bounds"),
       table(
@@ -394,7 +396,7 @@ class App {
           { title: "by", text: (b) => b.by, isText: true },
           { title: "value", text: (b) => b.value },
           { title: "over bound", text: (b) => (reached(b.of) === null || b.value === 0 ? "–" : (reached(b.of)! / b.value).toFixed(2)) },
-          { title: "", text: (b) => (b.value === most(b.of) && b.value > 0 ? "binds" : ""), isText: true },
+          { title: "", text: (b) => (b.value === most(b.of) && b.value > 0 && reached(b.of) !== null ? "binds" : ""), isText: true },
           { title: "why", text: (b) => b.witness, isText: true },
         ],
         set.head.bounds,

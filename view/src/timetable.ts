@@ -16,7 +16,9 @@ import { ALL, type ConnectionSet } from "./model";
 import { type Selection, type State } from "./state";
 
 const LEFT = 92;
-const TOP = 22;
+const TOP = 36;
+/** Height of the scale of clocks; the names of phases are below it. */
+const SCALE = 20;
 /** Bars above which streams are drawn by pixels. */
 const MOST_BARS = 30000;
 
@@ -223,6 +225,7 @@ export class TimetableView {
     }
     ctx.restore();
     this.drawAxes(ctx, colours);
+    this.drawPhases(ctx, colours);
   }
 
   private firstRow(): number {
@@ -238,14 +241,14 @@ export class TimetableView {
     for (const clock of axis.ticks(Math.max(2, width / 120))) {
       if (!Number.isInteger(clock)) continue;
       const x = axis(clock);
-      ctx.fillText(number(clock), Math.min(Math.max(x, LEFT + 18), width - 22), TOP / 2);
+      ctx.fillText(number(clock), Math.min(Math.max(x, LEFT + 18), width - 22), SCALE / 2);
       ctx.beginPath();
-      ctx.moveTo(x, TOP - 4);
-      ctx.lineTo(x, TOP);
+      ctx.moveTo(x, SCALE - 3);
+      ctx.lineTo(x, SCALE);
       ctx.stroke();
     }
     ctx.textAlign = "right";
-    ctx.fillText("clock", LEFT - 8, TOP / 2);
+    ctx.fillText("clock", LEFT - 8, SCALE / 2);
     const h = this.rowHeight();
     const every = Math.max(1, Math.ceil(11 / h));
     for (let row = Math.ceil(this.firstRow() / every) * every; row < this.rows.length; row += every) {
@@ -262,21 +265,32 @@ export class TimetableView {
     const set = this.set!;
     if (set.kind === "steps") return;
     const height = this.canvas.clientHeight;
-    ctx.textAlign = "center";
     const [from, to] = [set.phaseAt(this.toClock(LEFT)), set.phaseAt(this.toClock(this.canvas.clientWidth))];
-    let labelled = -Infinity;
     for (let p = from; p <= to && p < set.phaseCount; p++) {
       const begin = this.toX(set.offset[p]);
       const end = this.toX(set.offset[p] + set.switchClocks(p));
       ctx.fillStyle = colours.switch;
       ctx.fillRect(begin, TOP, Math.max(0.5, end - begin), height - TOP);
-      const next = this.toX(set.offset[p + 1]);
-      const middle = (Math.max(begin, LEFT) + Math.min(next, this.canvas.clientWidth)) / 2;
-      if (next - begin > 26 && middle - labelled > 26) {
-        ctx.fillStyle = colours.ink;
-        ctx.fillText(`p${p}`, middle, height - 8);
-        labelled = middle;
-      }
+    }
+  }
+
+  /** Names of phases above the chart, as far as there is room. */
+  private drawPhases(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    if (set.kind === "steps") return;
+    const width = this.canvas.clientWidth;
+    ctx.textAlign = "center";
+    ctx.fillStyle = colours.ink;
+    let free = LEFT;
+    const to = set.phaseAt(this.toClock(width));
+    for (let p = set.phaseAt(this.toClock(LEFT)); p <= to && p < set.phaseCount; p++) {
+      const begin = Math.max(this.toX(set.offset[p]), LEFT);
+      const end = Math.min(this.toX(set.offset[p + 1]), width);
+      const half = ctx.measureText(`p${p}`).width / 2 + 3;
+      const middle = (begin + end) / 2;
+      if (middle - half < free || middle + half > width) continue;
+      ctx.fillText(`p${p}`, middle, (SCALE + TOP) / 2);
+      free = middle + half;
     }
   }
 
@@ -383,7 +397,11 @@ export class TimetableView {
     });
     ctx.save();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
-    for (const [mark, colour] of [[1, colours.send], [2, colours.receive], [3, colours.send]] as const) {
+    // Pixels with both directions alternate between their colours.
+    for (let y = 0; y < height; y++)
+      for (let x = 0; x < width; x++)
+        if (busy[y * width + x] === 3) busy[y * width + x] = (x + y) % 2 === 0 ? 1 : 2;
+    for (const [mark, colour] of [[1, colours.send], [2, colours.receive]] as const) {
       ctx.fillStyle = colour;
       for (let y = 0; y < height; y++)
         for (let x = 0; x < width; x++) {

@@ -6,7 +6,7 @@
 //! no known order (unless they are tetrahedra or triangles), polyhedra and splines are counted and
 //! not drawn.
 
-use conset_ir::convert::to_u32;
+use conset_ir::convert::{index, to_u32};
 
 use crate::write_partition::VtuPartition;
 
@@ -93,13 +93,13 @@ impl VtuPartition<'_> {
             not_drawn,
         };
         for (element, position) in polygons {
-            let element = conset_ir::convert::index(element);
+            let element = index(element);
             let (cell_type, nodes) = self.drawn(element);
             let mut corner = |node: u32| {
-                let slot = &mut point_of[conset_ir::convert::index(node)];
+                let slot = &mut point_of[index(node)];
                 if *slot == u32::MAX {
                     *slot = to_u32(surface.points.len());
-                    surface.points.push(mesh.coordinates()[conset_ir::convert::index(node)]);
+                    surface.points.push(mesh.coordinates()[index(node)]);
                 }
                 surface.corners.push(*slot);
             };
@@ -119,8 +119,9 @@ impl VtuPartition<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::halo::PartMembers;
+    use crate::halo::halo;
     use crate::model::{Mesh, Source};
+    use crate::partition::Partition;
     use crate::read::Reading;
     use crate::write_partition::PlacedPartition;
     use conset_ir::CellId;
@@ -133,10 +134,12 @@ mod tests {
         let first = std::iter::once(0).chain(first).collect();
         let mesh =
             Mesh::new(dimension, points.len(), points.to_vec(), first, elements.concat()).unwrap();
+        let parts = (0..to_u32(elements.len())).map(|element| element % 2).collect();
+        let partition = Partition::new(2, parts).unwrap();
         let reading = Reading::from(Source::Mesh(mesh));
-        let parts = PartMembers::new(2, (0..to_u32(elements.len())).map(|e| e % 2));
+        let halo = halo(&reading.source, &partition, "halo").unwrap();
         let cells = [CellId(5), CellId(3)];
-        let partition = PlacedPartition::new(&reading, &parts, &cells).unwrap();
+        let partition = PlacedPartition::new(&reading, &halo.parts, &cells).unwrap();
         partition.vtu().unwrap().surface()
     }
 
