@@ -65,11 +65,26 @@ export function palette(): Palette {
   };
 }
 
-/** Hues for parts: neighbouring numbers differ. */
-const PARTS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
+/** Hues for parts; none is that of the selection. */
+const PARTS = ["#0072b2", "#e69f00", "#009e73", "#7b5ea7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
 
-export function partColour(part: number): string {
-  return PARTS[(part * 5 + Math.floor(part / PARTS.length) * 3) % PARTS.length];
+/** The hue with a number. */
+export function partHue(number: number): string {
+  return PARTS[number % PARTS.length];
+}
+
+/** Numbers of hues for parts, so that neighbours differ as far as there are hues. */
+export function partHues(count: number, neighbours: (part: number) => Iterable<number>): Uint8Array {
+  const none = 255;
+  const hues = new Uint8Array(count).fill(none);
+  for (let part = 0; part < count; part++) {
+    const used = new Set<number>();
+    for (const other of neighbours(part)) used.add(hues[other]);
+    let hue = part % PARTS.length;
+    for (let tries = 0; tries < PARTS.length && used.has(hue); tries++) hue = (hue + 1) % PARTS.length;
+    hues[part] = hue;
+  }
+  return hues;
 }
 
 /** The legend of a scale: a gradient with its least and greatest value. */

@@ -157,7 +157,7 @@ export class Comparison {
       table(
         `Set ${diff.set}${diff.identical ? ": identical" : ""}`,
         [
-          { title: "", text: (row) => row.title, isText: true },
+          { title: "number", text: (row) => row.title, isText: true },
           { title: "a", text: (row) => row.a },
           { title: "b", text: (row) => row.b },
           { title: "change", text: (row) => (row.a === row.b ? "=" : `${row.b > row.a ? "+" : "−"}${number(Math.abs(row.b - row.a))}`) },

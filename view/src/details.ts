@@ -9,7 +9,8 @@ import { type Selection, type State } from "./state";
 /** Streams that share links with the selected ones, at most. */
 const MOST_SHARED = 2000;
 
-type Select = (selection: Selection) => void;
+/** Changes what the page shows. */
+type Change = (change: Partial<State>) => void;
 
 /** The streams that a selection highlights. */
 export function highlight(set: ConnectionSet, state: State): Highlight {
@@ -54,7 +55,7 @@ export class Details {
     readonly schedule: Schedule,
     readonly set: ConnectionSet,
     readonly state: State,
-    readonly select: Select,
+    readonly change: Change,
   ) {}
 
   private cell(id: number): HTMLElement {
@@ -62,7 +63,7 @@ export class Details {
   }
 
   private button(kind: Selection["kind"], id: number, text: string): HTMLElement {
-    return el("button", { type: "button", class: "item", onclick: () => this.select({ kind, id }) }, text);
+    return el("button", { type: "button", class: "item", onclick: () => this.change({ selection: { kind, id } }) }, text);
   }
 
   private get where(): string {
@@ -278,7 +279,10 @@ export class Details {
     const { start, duration, words } = set.streams!;
     const phase = set.phaseOf(stream);
     const facts = this.facts([
-      [schedule.phaseWord, phase],
+      [
+        schedule.phaseWord,
+        el("button", { type: "button", class: "item", onclick: () => this.change({ phase }) }, number(phase)),
+      ],
       ["words", words[stream]],
       ["start", start[stream]],
       ["end", start[stream] + duration[stream]],

@@ -128,7 +128,7 @@ export function table<T>(
   );
   return el(
     "div",
-    { class: "table" },
+    { class: "table", role: "group", "aria-label": caption, tabindex: 0 },
     el("table", {}, el("caption", {}, caption), el("thead", {}, head), body),
     more,
   );

@@ -1,6 +1,6 @@
 /** The page: reads the data, makes the views, and keeps them and the controls in step with the state. */
 
-import { partColour, scaleLegend, swatch } from "./colour";
+import { partHue, scaleLegend, swatch } from "./colour";
 import { Comparison } from "./compare";
 import { type Head, readHead } from "./data";
 import { Details, find, highlight } from "./details";
@@ -233,7 +233,7 @@ class App {
     this.mesh?.show(set, state);
     if (changed("phase", "cells", "links", "schedule", "set", "mesh", "theme", "rows")) this.showLegends();
     if (changed("selection", "phase", "schedule", "set") && set)
-      fill(byId("details"), ...new Details(schedule, set, state, (selection) => this.select(selection)).panel(shown));
+      fill(byId("details"), ...new Details(schedule, set, state, (change) => this.store.set(change)).panel(shown));
     if (changed("schedule", "set")) this.showPhases();
     else if (changed("phase")) this.markPhase();
     if (changed("phase", "cells", "links", "schedule", "set", "filter")) this.refreshTables();
@@ -370,7 +370,7 @@ class App {
   private partSwatch(part: number): HTMLElement {
     const canvas = el("canvas", { width: 12, height: 12, class: "swatch part", "aria-hidden": "true" });
     const ctx = canvas.getContext("2d")!;
-    ctx.fillStyle = partColour(part);
+    ctx.fillStyle = partHue(part);
     ctx.fillRect(0, 0, 12, 12);
     return canvas;
   }
@@ -396,7 +396,7 @@ class App {
           { title: "by", text: (b) => b.by, isText: true },
           { title: "value", text: (b) => b.value },
           { title: "over bound", text: (b) => (reached(b.of) === null || b.value === 0 ? "–" : (reached(b.of)! / b.value).toFixed(2)) },
-          { title: "", text: (b) => (b.value === most(b.of) && b.value > 0 && reached(b.of) !== null ? "binds" : ""), isText: true },
+          { title: "binding", text: (b) => (b.value === most(b.of) && b.value > 0 && reached(b.of) !== null ? "binds" : ""), isText: true },
           { title: "why", text: (b) => b.witness, isText: true },
         ],
         set.head.bounds,

@@ -1,6 +1,6 @@
 /** The surface of the mesh, coloured by part or by the cell's measure; three dimensions can be turned. */
 
-import { palette, partColour, scale } from "./colour";
+import { palette, partHue, partHues, scale } from "./colour";
 import { context, perFrame } from "./dom";
 import { CELLS, greatest, measure } from "./measures";
 import { type ConnectionSet, type Machine, type Mesh } from "./model";
@@ -15,6 +15,7 @@ export class MeshView {
   private y = new Float32Array();
   private order: Uint32Array = new Uint32Array();
   private shade = new Float32Array();
+  private readonly hues: Uint8Array;
   private drag: { x: number; y: number; moved: boolean } | null = null;
   private readonly redraw = perFrame(() => this.draw());
   onPart: (part: number) => void = () => {};
@@ -51,6 +52,7 @@ export class MeshView {
       this.turn(...turn);
       event.preventDefault();
     });
+    this.hues = hues(mesh, machine.partCell.length);
     this.project();
     new ResizeObserver(this.redraw).observe(canvas);
   }
@@ -163,7 +165,7 @@ export class MeshView {
       const cell = this.machine.partCell[mesh.part[p]];
       const value = values?.[cell] ?? 0;
       const colour =
-        cell === chosen ? colours.selected : values ? (value > 0 ? scale(value / most) : colours.none) : partColour(mesh.part[p]);
+        cell === chosen ? colours.selected : values ? (value > 0 ? scale(value / most) : colours.none) : partHue(this.hues[mesh.part[p]]);
       ctx.fillStyle = shaded(colour, this.shade[p]);
       ctx.strokeStyle = lines ? colours.ink : ctx.fillStyle;
       ctx.beginPath();
@@ -226,6 +228,25 @@ export class MeshView {
     const part = this.partAt(event.offsetX, event.offsetY);
     if (part >= 0) this.onPart(part);
   }
+}
+
+/** Hues of parts: parts with a common point are neighbours. */
+function hues(mesh: Mesh, parts: number): Uint8Array {
+  const neighbours = Array.from({ length: parts }, () => new Set<number>());
+  const at: number[][] = Array.from(mesh.x, () => []);
+  for (let polygon = 0; polygon < mesh.part.length; polygon++) {
+    const part = mesh.part[polygon];
+    for (let c = mesh.first[polygon]; c < mesh.first[polygon + 1]; c++) {
+      const here = at[mesh.corner[c]];
+      if (here.includes(part)) continue;
+      for (const other of here) {
+        neighbours[part].add(other);
+        neighbours[other].add(part);
+      }
+      here.push(part);
+    }
+  }
+  return partHues(parts, (part) => neighbours[part]);
 }
 
 /** A colour in shadow. */

@@ -254,7 +254,7 @@ export class TimetableView {
     for (let row = Math.ceil(this.firstRow() / every) * every; row < this.rows.length; row += every) {
       const y = this.toY(row + 0.5);
       if (y > height - 4) break;
-      if (y < TOP + 4) continue;
+      if (y < TOP) continue;
       const { kind, id } = this.rows[row];
       const { source, target } = this.set!.machine;
       ctx.fillText(kind === "link" ? `c${source[id]} → c${target[id]}` : `c${id} ${kind}`, LEFT - 8, y);

@@ -108,14 +108,15 @@ impl Admitted {
         self.blocks.insert(name, packed);
     }
 
-    /// Adds a block if it fits; else says what is left out. Returns whether it was added.
+    /// Adds a block if it fits, else notes what is left out and its size. Returns whether it was added.
     fn admit(&mut self, name: String, packed: Packed, what: &str) -> bool {
         let fits = self.size + packed.base64.len() + name.len() + ELEMENT <= self.limit;
         match fits {
             true => self.add(name, packed),
             false => {
                 let size = to_f64(packed.base64.len()) / 1e6;
-                self.left_out.push(format!("{what}: {size:.1} MB do not fit into the page"));
+                let size = if size < 1.0 { format!("{:.1} kB", 1e3 * size) } else { format!("{size:.1} MB") };
+                self.left_out.push(format!("{what}, {size}"));
             }
         }
         fits
@@ -141,12 +142,12 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
         .collect();
     // What is always there: links and phases. Blocks are compressed in parallel and added in order.
     for (number, part) in parts.iter().enumerate() {
-        admitted.add(format!("{number}.machine"), machine::block(part.machine, part.part_map).pack());
+        admitted
+            .add(format!("{number}.machine"), machine::block(part.machine, part.part_map).pack());
     }
     let every = |make: &(dyn Fn(&dyn SetBlocks) -> Option<Block> + Sync)| -> Vec<Option<Packed>> {
-        let pack = |&(part, set): &(usize, usize)| {
-            make(&*parts[part].sets[set]).map(|block| block.pack())
-        };
+        let pack =
+            |&(part, set): &(usize, usize)| make(&*parts[part].sets[set]).map(|block| block.pack());
         sets.par_iter().map(pack).collect()
     };
     for (&(part, set), packed) in sets.iter().zip(every(&|set| Some(set.phases()))) {
@@ -168,7 +169,7 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
         let blocks = &*parts[part].sets[set];
         let count = blocks.connections().len();
         let what = format!(
-            "{}: its {count} connections, shown as words between groups of cells,",
+            "{}: {count} connections (instead there are words between groups of cells)",
             label(part, set)
         );
         let name = format!("{part}.{set}.connections");
@@ -195,8 +196,10 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
         sets.iter().zip(every(&|set| Some(set.routes()))).enumerate()
     {
         let count = parts[part].sets[set].stream_count();
-        let what =
-            format!("{}: the routes of {count} streams, shown as loads of links,", label(part, set));
+        let what = format!(
+            "{}: the routes of {count} streams",
+            label(part, set)
+        );
         let name = format!("{part}.{set}.routes");
         if is_timed[row] && admitted.admit(name, packed.unwrap_or_else(nothing), &what) {
             continue;

@@ -93,6 +93,6 @@ impl Default for PageOptions {
 pub struct Page {
     /// The file.
     pub html: String,
-    /// What was left out because of the size limit, one sentence each.
+    /// What was left out because of the size limit, and its size.
     pub left_out: Vec<String>,
 }

@@ -181,4 +181,3 @@ impl SetBlocks for PhaseSet<'_> {
         self.phases().iter().map(PhaseRoutes::len).sum()
     }
 }
-

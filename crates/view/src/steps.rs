@@ -55,8 +55,7 @@ impl<'a> StepSet<'a> {
     /// The rows of the messages of each step.
     fn rows(&self) -> impl Iterator<Item = std::ops::Range<usize>> + Clone {
         let messages = self.set.steps.messages();
-        (0..messages.steps())
-            .map(|step| messages.of_step(conset_ir::StepId::from_index(step)))
+        (0..messages.steps()).map(|step| messages.of_step(conset_ir::StepId::from_index(step)))
     }
 
     fn words(&self, rows: std::ops::Range<usize>) -> u64 {

@@ -34,10 +34,10 @@ struct Job {
 }
 
 pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> {
-    let second = args.second.as_ref().map(|input| InputArgs {
-        input: input.clone(),
-        options: args.input.options.clone(),
-    });
+    let second = args
+        .second
+        .as_ref()
+        .map(|input| InputArgs { input: input.clone(), options: args.input.options.clone() });
     if second.as_ref().is_some_and(|second| second.input == "-" && args.input.input == "-") {
         let error = load::wrong_kind("<stdin>", "standard input can be read once only");
         return Err(error.help("give one of them as a file").into());
