@@ -28,7 +28,7 @@ for (const [name, page, hash, part, width] of pictures) {
   // The player stays at the top of the window, where it would hide what is photographed.
   await opened.evaluate(() => {
     document.getElementById("player").style.position = "static";
-    document.getElementById("mesh").style.height = "330px";
+    document.getElementById("mesh").style.height = "300px";
   });
   await settled(opened);
   const path = join(out, `${name}.png`);

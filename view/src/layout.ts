@@ -150,7 +150,7 @@ function circle(x: Float64Array, y: Float64Array): void {
 /** Levels of a fat-tree: the leaves below, each level above them as wide as the leaves. */
 function levels(counts: number[], x: Float64Array, y: Float64Array): void {
   const width = Math.max(...counts);
-  const height = Math.max(1.6, width / (3.2 * counts.length));
+  const height = Math.max(1.6, width / (1.5 * counts.length));
   let cell = 0;
   counts.forEach((count, level) => {
     for (let i = 0; i < count; i++, cell++) {
@@ -173,14 +173,14 @@ function forces(machine: Machine, x: Float64Array, y: Float64Array): void {
     .force("y", forceY(0).strength(0.01))
     .stop()
     .tick(nodes.length > 400 ? 120 : 300);
-  // The median distance of neighbours becomes one unit.
+  // The median distance of neighbours becomes 1.4 units: cells at the same switch need room.
   const lengths = links
     .map((_, l) => {
       const [a, b] = [nodes[machine.source[l]], nodes[machine.target[l]]];
       return Math.hypot(a.x - b.x, a.y - b.y);
     })
     .sort((a, b) => a - b);
-  const unit = lengths[lengths.length >> 1] || 1;
+  const unit = (lengths[lengths.length >> 1] || 1) / 1.4;
   for (const node of nodes) {
     x[node.index] = node.x / unit;
     y[node.index] = node.y / unit;

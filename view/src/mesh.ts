@@ -97,8 +97,9 @@ export class MeshView {
       const pz = (mesh.z[i] - 32768) * factor[2];
       const [rx, ry] = [px * cos - py * sin, px * sin + py * cos];
       this.x[i] = rx;
-      this.y[i] = -(pz * level - ry * up);
-      depth[i] = ry * level + pz * up;
+      // Seen from above: what is higher is nearer.
+      this.y[i] = -(pz * level + ry * up);
+      depth[i] = ry * level - pz * up;
     }
     const polygons = mesh.part.length;
     const order = new Uint32Array(polygons);
@@ -116,7 +117,7 @@ export class MeshView {
     this.order = order;
   }
 
-  /** Between 0.55 and 1, by how much a polygon faces the eye. */
+  /** Between 0.55 and 1, by how much a polygon faces a lamp above and beside the eye. */
   private light(polygon: number, depth: Float32Array): number {
     const { first, corner } = this.mesh;
     if (first[polygon + 1] - first[polygon] < 3) return 1;
@@ -124,7 +125,10 @@ export class MeshView {
     const u = [this.x[b] - this.x[a], this.y[b] - this.y[a], depth[b] - depth[a]];
     const v = [this.x[c] - this.x[a], this.y[c] - this.y[a], depth[c] - depth[a]];
     const n = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
-    return 0.55 + (0.45 * Math.abs(n[2])) / (Math.hypot(...n) || 1);
+    // Whichever side of the polygon faces the eye is seen.
+    const side = n[2] < 0 ? 1 : -1;
+    const lit = side * (-0.3 * n[0] - 0.75 * n[1] - 0.6 * n[2]);
+    return 0.55 + (0.45 * Math.max(0, lit)) / (Math.hypot(...n) || 1);
   }
 
   private fit(): [number, number, number] {
