@@ -115,7 +115,11 @@ impl Admitted {
             true => self.add(name, packed),
             false => {
                 let size = to_f64(packed.base64.len()) / 1e6;
-                let size = if size < 1.0 { format!("{:.1} kB", 1e3 * size) } else { format!("{size:.1} MB") };
+                let size = if size < 1.0 {
+                    format!("{:.1} kB", 1e3 * size)
+                } else {
+                    format!("{size:.1} MB")
+                };
                 self.left_out.push(format!("{what}, {size}"));
             }
         }
@@ -196,10 +200,7 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
         sets.iter().zip(every(&|set| Some(set.routes()))).enumerate()
     {
         let count = parts[part].sets[set].stream_count();
-        let what = format!(
-            "{}: the routes of {count} streams",
-            label(part, set)
-        );
+        let what = format!("{}: the routes of {count} streams", label(part, set));
         let name = format!("{part}.{set}.routes");
         if is_timed[row] && admitted.admit(name, packed.unwrap_or_else(nothing), &what) {
             continue;
