@@ -102,6 +102,7 @@ impl Command {
             Command::Predict(_) => "predict",
             Command::Reproduce(_) => "reproduce",
             Command::Show(_) => "show",
+            Command::View(_) => "view",
             Command::Why(_) => "why",
             Command::Diff(_) => "diff",
             Command::Verify(_) => "verify",
@@ -124,6 +125,7 @@ impl Command {
             Command::Predict(args) => args.input.input.clone(),
             Command::Reproduce(_) => "reproduce".into(),
             Command::Show(args) => args.file_and_view().0.to_owned(),
+            Command::View(args) => args.input.input.clone(),
             Command::Why(args) => name(&args.file),
             Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
             Command::Verify(args) => name(&args.file),
@@ -186,6 +188,13 @@ WHAT is:
   connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
 Of a schedule of steps: summary, steps, cell C or connection X.")]
     Show(ShowArgs),
+    /// Write a page that shows a schedule, or two side by side, in a browser; compile first if necessary.
+    #[command(after_help = "\
+Example: conset view all.json -o all.html
+         conset view mesh.msh --machine torus:8x8 -o mesh.html
+         conset view before.json after.json -o both.html
+The page is one file that needs no network.")]
+    View(ViewArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
 Example: conset why all.json 12
@@ -694,6 +703,29 @@ pub(crate) struct ReproduceArgs {
     /// environment variable CONSET_MESHES]. Rows with missing files are left out.
     #[arg(long, value_name = "DIR")]
     pub(crate) meshes: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// A second input, to compare with the first one.
+    #[arg(value_name = "INPUT2")]
+    pub(crate) second: Option<String>,
+    #[command(flatten)]
+    pub(crate) compiler: CompilerArgs,
+    /// Greatest size of the page; details that do not fit are left out, which the page says.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = conset_view::PageOptions::SIZE_LIMIT,
+        value_parser = whole::<usize>(0, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) size_limit: usize,
+    /// Output file (.html); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -15,4 +15,5 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod steps;
 pub(crate) mod verify;
+pub(crate) mod view;
 pub(crate) mod why;

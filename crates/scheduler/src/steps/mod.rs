@@ -81,6 +81,13 @@ pub fn predict_ends(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<
     }
 }
 
+/// The least clocks that a message of `words` takes from its start until it has been received: the
+/// software of its ends, and its words with header and trailer.
+pub fn message_clocks(machine: &Machine, protocol: Protocol, words: u64) -> u64 {
+    let costs = MessageCosts::new(machine, protocol);
+    costs.software() + costs.words(words)
+}
+
 /// What messages cost on a machine, in clocks.
 #[derive(Clone, Copy, Debug)]
 struct MessageCosts {
