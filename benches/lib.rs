@@ -8,7 +8,9 @@ mod shared_meshes;
 
 pub mod families;
 pub mod partition_table;
+pub mod prediction_table;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use conset::input::{self, Input, LoadOptions, PartitionUnit};
@@ -48,6 +50,51 @@ pub fn shared_halo(
         Ok(Input::Program(loaded)) => Some(loaded.program.sets()[0].clone()),
         other => panic!("{name} is no mesh: {other:?}"),
     }
+}
+
+/// The meshes of `docs/quality.md` whose halos are exchanged in 64 parts, and what is partitioned.
+pub const HALOS: [(&str, PartitionUnit); 16] = [
+    ("walshaw/crack.graph", PartitionUnit::Triangles),
+    ("walshaw/crack.graph", PartitionUnit::AsRead),
+    ("walshaw/3elt.graph", PartitionUnit::AsRead),
+    ("walshaw/whitaker3.graph", PartitionUnit::AsRead),
+    ("walshaw/data.graph", PartitionUnit::AsRead),
+    ("walshaw/wing_nodal.graph", PartitionUnit::AsRead),
+    ("walshaw/fe_body.graph", PartitionUnit::AsRead),
+    ("metis/4elt.graph", PartitionUnit::AsRead),
+    ("metis/copter2.graph", PartitionUnit::AsRead),
+    ("metis/metis.mesh", PartitionUnit::AsRead),
+    ("spark98/sf10.64.pack", PartitionUnit::AsRead),
+    ("su2/brick_tets_3d.su2", PartitionUnit::AsRead),
+    ("derived/gmsh_plate.v41a.msh", PartitionUnit::AsRead),
+    ("derived/gmsh_box.v41b.msh", PartitionUnit::AsRead),
+    ("derived/global.v41a.msh", PartitionUnit::AsRead),
+    ("derived/sf10.pattern.sym.mtx", PartitionUnit::AsRead),
+];
+
+/// The name of a halo in tables.
+pub fn halo_name(file: &str, elements: PartitionUnit) -> String {
+    let triangles = if elements == PartitionUnit::Triangles { ", triangles" } else { "" };
+    format!("{file}{triangles}")
+}
+
+/// Replaces a section of `quality.md`, in the folder that is the program's first argument or in
+/// `docs`; a section that is not there is appended.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn replace_section(heading: &str, section: &str) -> std::io::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| "docs".to_owned());
+    let path = Path::new(&folder).join("quality.md");
+    let page = std::fs::read_to_string(&path).unwrap_or_default();
+    let start = page.find(heading).unwrap_or(page.len());
+    let rest = &page[start..];
+    let end =
+        rest.get(1..).and_then(|rest| rest.find("\n## ")).map_or(page.len(), |at| start + at + 2);
+    let before = page[..start].trim_end();
+    let after = &page[end..];
+    let gap = if after.is_empty() { "" } else { "\n" };
+    std::fs::write(path, format!("{before}\n\n{section}{gap}{after}"))
 }
 
 /// Prints a line of a table that takes minutes.

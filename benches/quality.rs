@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use conset::chart::{Chart, Line, Series, Style};
-use conset::input::{Input, LoadOptions, PartitionUnit};
+use conset::input::{Input, LoadOptions};
 use conset::{Compiled, Compiler, Objective, input, run};
-use conset_benches::{machine, partition_table, pattern, say, shared_mesh};
+use conset_benches::{
+    HALOS, halo_name, machine, partition_table, pattern, prediction_table, say, shared_mesh,
+};
 use conset_fabric::messages::{self, MessageOptions};
 use conset_ir::{ConnectionSet, Machine, Program};
 
@@ -106,43 +108,28 @@ fn patterns() -> Vec<Case> {
 /// Every shared mesh in 64 parts.
 fn meshes() -> Vec<Case> {
     let iwarp = machine("iwarp");
-    [
-        ("walshaw/crack.graph", PartitionUnit::Triangles, 2.0),
-        ("walshaw/crack.graph", PartitionUnit::AsRead, 2.0),
-        ("walshaw/3elt.graph", PartitionUnit::AsRead, 1.6),
-        ("walshaw/whitaker3.graph", PartitionUnit::AsRead, 1.6),
-        ("walshaw/data.graph", PartitionUnit::AsRead, 1.6),
-        ("walshaw/wing_nodal.graph", PartitionUnit::AsRead, 1.6),
-        ("walshaw/fe_body.graph", PartitionUnit::AsRead, 1.6),
-        ("metis/4elt.graph", PartitionUnit::AsRead, 1.6),
-        ("metis/copter2.graph", PartitionUnit::AsRead, 1.6),
-        ("metis/metis.mesh", PartitionUnit::AsRead, 1.6),
-        ("spark98/sf10.64.pack", PartitionUnit::AsRead, 1.6),
-        ("su2/brick_tets_3d.su2", PartitionUnit::AsRead, 1.6),
-        ("derived/gmsh_plate.v41a.msh", PartitionUnit::AsRead, 1.6),
-        ("derived/gmsh_box.v41b.msh", PartitionUnit::AsRead, 1.6),
-        ("derived/global.v41a.msh", PartitionUnit::AsRead, 1.6),
-        ("derived/sf10.pattern.sym.mtx", PartitionUnit::AsRead, 1.6),
-    ]
-    .into_iter()
-    .filter_map(|(file, elements, ratio)| {
-        let (name, bytes) = shared_mesh(file)?;
-        // The table is about plans of one partition; another section compares partitions.
-        let options = LoadOptions::default().elements(elements).parts(64).seed(1).max_partitions(1);
-        let loaded = match input::load(&name, &bytes, &iwarp, &options, &mut |_| ()) {
-            Ok(Input::Program(loaded)) => loaded,
-            other => panic!("{name} is no mesh: {other:?}"),
-        };
-        let triangles = if elements == PartitionUnit::Triangles { ", triangles" } else { "" };
-        Some(Case {
-            name: format!("{file}{triangles}"),
-            machine: iwarp.clone(),
-            set: loaded.program.sets()[0].clone(),
-            objective: Objective::Time,
-            target: Some(Target { messages: Some(ratio), ..HALO }),
+    HALOS
+        .into_iter()
+        .filter_map(|(file, elements)| {
+            // The target of issue 4 is higher for the mesh that the paper used.
+            let ratio = if file == "walshaw/crack.graph" { 2.0 } else { 1.6 };
+            let (name, bytes) = shared_mesh(file)?;
+            // The table is about plans of one partition; another section compares partitions.
+            let options =
+                LoadOptions::default().elements(elements).parts(64).seed(1).max_partitions(1);
+            let loaded = match input::load(&name, &bytes, &iwarp, &options, &mut |_| ()) {
+                Ok(Input::Program(loaded)) => loaded,
+                other => panic!("{name} is no mesh: {other:?}"),
+            };
+            Some(Case {
+                name: halo_name(file, elements),
+                machine: iwarp.clone(),
+                set: loaded.program.sets()[0].clone(),
+                objective: Objective::Time,
+                target: Some(Target { messages: Some(ratio), ..HALO }),
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 fn compiled(case: &Case) -> (Compiled, f64) {
@@ -358,6 +345,8 @@ fn main() -> std::io::Result<()> {
     }
     page.push('\n');
     page.push_str(&partition_table::section());
+    page.push('\n');
+    page.push_str(&prediction_table::section());
     page.push_str("\n## A plate of a million nodes on 32x32 cells\n\nTarget: placement, routes and timetable in 1 s together.\n\n");
     page.push_str(&million());
     page.push_str("\n## Time against the number of connections\n\n![compile time](quality.svg)\n\n| set | connections | seconds | microseconds each |\n|---|---|---|---|\n");

@@ -6,6 +6,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
+use conset::fabric::trace::routes::TracedRoutes;
+use conset::fabric::{TraceSource, write_perfetto};
 use conset::ir::convert::index;
 use conset_runtime::{RunReport, ThreadOptions, Transport, World};
 
@@ -155,6 +157,7 @@ pub unsafe extern "C" fn conset_run(
     enter("conset_run", || {
         // SAFETY: the caller keeps the rules of `memory`.
         let (world, trace) = unsafe { world(image, options)? };
+        let traced = world.image().clone();
         let program =
             program.ok_or_else(|| CallFault::new(Status::NullPointer, "program is null"))?;
         let data = &Data(data);
@@ -171,7 +174,11 @@ pub unsafe extern "C" fn conset_run(
         drop(turn);
         let (_, found) = done?;
         if let (Some(path), Some(trace)) = (trace, &found.trace) {
-            write_file(path, conset::fabric::to_perfetto(trace).as_bytes())?;
+            let routes = TracedRoutes::of_image(&traced);
+            let mut text = Vec::new();
+            write_perfetto(&mut text, &mut [TraceSource { trace, routes, label: "" }])
+                .expect("memory takes all writes");
+            write_file(path, &text)?;
         }
         if report.is_null() {
             return Ok(());

@@ -4,13 +4,19 @@
 //! checked by the crate that defines machines or patterns. Options that were renamed keep their
 //! former names as hidden aliases for one release.
 
+mod show;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conset::predict::Method;
+use conset::scheduler::c3::C3Protocol;
 use conset::steps::StepAlgorithm;
 use conset_ir::convert::{to_f64, to_u32, to_u64, truncate};
 use conset_ir::limits;
 use conset_mesh::partition::MAX_IMBALANCE;
+
+pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs};
 
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -93,8 +99,10 @@ impl Command {
         match self {
             Command::Compile(_) => "compile",
             Command::Run(_) => "run",
+            Command::Predict(_) => "predict",
             Command::Reproduce(_) => "reproduce",
             Command::Show(_) => "show",
+            Command::View(_) => "view",
             Command::Why(_) => "why",
             Command::Diff(_) => "diff",
             Command::Verify(_) => "verify",
@@ -114,8 +122,10 @@ impl Command {
             Command::Compile(args) => args.input.input.clone(),
             Command::Run(args) => args.input.input.clone(),
             Command::Bound(args) => args.input.input.clone(),
+            Command::Predict(args) => args.input.input.clone(),
             Command::Reproduce(_) => "reproduce".into(),
-            Command::Show(args) => args.what_and_file.last().cloned().unwrap_or_default(),
+            Command::Show(args) => args.file_and_view().0.to_owned(),
+            Command::View(args) => args.input.input.clone(),
             Command::Why(args) => name(&args.file),
             Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
             Command::Verify(args) => name(&args.file),
@@ -140,18 +150,51 @@ The extension of OUT selects the format: .json, .cset (text), .csb (binary), .cs
 Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
 The trace opens in chrome://tracing or ui.perfetto.dev.")]
     Run(RunArgs),
+    /// Predict every way to exchange an input (each planner of steps, phases, plain messages) by
+    /// several cost models, side by side with their ranks.
+    #[command(after_help = "\
+Example: conset predict pattern:all-to-all --machine cm5:64 --words 16 --measure
+The models are c3 (the C3 paper's units of supersteps), paper (the papers' formulas, where they
+apply) and steps (the prediction of `conset compile`). With --measure every way is executed on the
+emulated fabric, and the error of each model is printed. C3 units are no clocks: the errors of c3
+are those after fitting one factor to the measurements.")]
+    Predict(PredictArgs),
     /// Reproduce the tables and figures of the ConSet paper, or of others.
     #[command(after_help = "\
 Example: conset reproduce 2 --figures figures
          conset reproduce c3 3")]
     Reproduce(ReproduceArgs),
-    /// Show a schedule: its summary, phases or steps, routes, timetable, channels, links, contexts, one cell or
-    /// one connection.
+    /// Show a schedule: its summary, phases or steps, routes, timetable, loads, maps, charts and
+    /// profiles.
     #[command(after_help = "\
-Example: conset show cell 5 all.json
-WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C (5 or c5) or
-connection X (12 or x12); of a schedule of steps: summary, steps, cell C or connection X.")]
+Example: conset show all.json cell 5
+         conset show all.json links --top 10
+         conset show all.json map --phase 3
+         conset show all.json profile --what-if
+WHAT is:
+  summary       what was compiled, with its bounds (the default)
+  phases        the phases: routes, words, clocks
+  routes        every route, with its words and slot
+  timetable     the slots in the order of time
+  channels      the channels in use on each cell
+  links         the load of each link, in each phase
+  cells         the connections of each cell, and its busy and idle clocks
+  contexts      forwarding tables and operation lists
+  map           the machine, with the words over each link
+  gantt         the predicted timetable as a chart: agents, or links with --by links
+  profile       where every predicted clock went, and the critical path
+  cell C        tables and operations of a cell (5 or c5)
+  link L        the routes over a link (148, l148 or 'c37 -> c38')
+  connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
+Of a schedule of steps: summary, steps, cell C or connection X.")]
     Show(ShowArgs),
+    /// Write a page that shows a schedule, or two side by side, in a browser; compile first if necessary.
+    #[command(after_help = "\
+Example: conset view all.json -o all.html
+         conset view mesh.msh --machine torus:8x8 -o mesh.html
+         conset view before.json after.json -o both.html
+The page is one file that needs no network.")]
+    View(ViewArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
 Example: conset why all.json 12
@@ -391,7 +434,9 @@ pub(crate) struct CompilerArgs {
     #[arg(long, value_enum)]
     pub(crate) by: Option<By>,
     /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
-    /// greedy, loaded or levels:RxR.. (as levels:16x16) for steps [default: auto].
+    /// greedy, loaded, halves or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
+    /// have a numbering of the cells (levels:16x16/columns; also rows, tiles), and halves a share
+    /// (halves:0.75); docs/planners.md lists all parts.
     #[arg(long, value_parser = algorithm)]
     pub(crate) algorithm: Option<AlgorithmArg>,
     /// Objective that `auto` minimises [default: time].
@@ -476,10 +521,13 @@ fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
     match (name, StepAlgorithm::parse(name)) {
         ("paper", _) => Ok(AlgorithmArg::Paper),
         ("auto" | "best", _) => Ok(AlgorithmArg::Auto),
-        (_, Some(planner)) => Ok(AlgorithmArg::Steps(planner)),
-        (_, None) => Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
-                          recursive, greedy, loaded or levels:RxR.. (as levels:16x16)"
-            .to_owned()),
+        (_, Ok(planner)) => Ok(AlgorithmArg::Steps(planner)),
+        (_, Err(error)) if error.place != "algorithm" => Err(error.message),
+        (_, Err(_)) => {
+            Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
+                            recursive, greedy, loaded, halves or levels:RxR.. (as levels:16x16)"
+                .to_owned())
+        }
     }
 }
 
@@ -522,9 +570,15 @@ pub(crate) struct RunArgs {
     /// With --compare messages: the order in which a cell sends.
     #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
-    /// Write a trace of streams and context switches (JSON for Chrome or Perfetto).
+    /// Write a trace of streams, messages, links, channels and context switches, in clocks (JSON for
+    /// Perfetto or Chrome; compressed if the name ends in .gz).
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
+    /// Show where every clock went, by set and phase, and the critical path.
+    #[arg(long)]
+    pub(crate) profile: bool,
+    #[command(flatten)]
+    pub(crate) profile_options: ProfileOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -549,17 +603,102 @@ pub(crate) enum MessageOrderArg {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Cost model to use.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) model: ModelArg,
+    /// Execute every way on the emulated fabric, check every word, and print the errors of the models.
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Predict only this way: a planner of steps as for `conset compile --by steps`, phases, or
+    /// messages:ORDER (given, longest-first, staggered, random); may be repeated.
+    #[arg(long = "algorithm", value_name = "NAME", value_parser = method)]
+    pub(crate) methods: Vec<Method>,
+    /// Protocol of the C3 model: store-and-forward or wormhole, nonblocking or blocking sends
+    /// [default: wh-nbs for machines with standing messages, wh-bs for those with rendezvous].
+    #[arg(long, value_name = "NAME", value_parser = c3_protocol)]
+    pub(crate) protocol: Option<C3Protocol>,
+    /// Set-up of a message in the C3 model, in units [default: the software of a message divided by
+    /// the time of a packet].
+    #[arg(long, value_name = "UNITS", value_parser = not_negative, allow_negative_numbers = true)]
+    pub(crate) c3_setup: Option<f64>,
+    /// Bytes of a packet in the C3 model [default: 512].
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) c3_packet: Option<u32>,
+    /// Latency in the C3 model, in hops [default: the mean distance of two cells].
+    #[arg(long, value_name = "HOPS", value_parser = not_negative, allow_negative_numbers = true)]
+    pub(crate) c3_latency: Option<f64>,
+    /// Bisection width in the C3 model, in links [default: that of the network; graphs need it].
+    #[arg(
+        long,
+        value_name = "LINKS",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        allow_negative_numbers = true
+    )]
+    pub(crate) c3_bisection: Option<u32>,
+    /// Lift the limits that keep work and memory proportional to the input.
+    #[arg(long)]
+    pub(crate) unlimited: bool,
+}
+
+/// Cost models of `conset predict`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelArg {
+    /// Units of supersteps.
+    C3,
+    /// The papers' formulas of complete exchanges and of plain messages.
+    Paper,
+    /// The prediction of `conset compile`.
+    Steps,
+    /// All of them.
+    #[default]
+    All,
+}
+
+fn method(name: &str) -> Result<Method, String> {
+    Method::parse(name).map_err(|error| match error.place.as_str() {
+        "algorithm" => {
+            "expected linear, pairwise, balanced, ring, recursive, greedy, loaded, halves, \
+                        levels:RxR.. (as levels:16x16), phases or messages:ORDER"
+                .to_owned()
+        }
+        _ => error.message,
+    })
+}
+
+fn c3_protocol(name: &str) -> Result<C3Protocol, String> {
+    C3Protocol::parse(name).ok_or_else(|| "expected sf-nbs, wh-nbs, sf-bs or wh-bs".to_owned())
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1e9).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1e9".to_owned())
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// Table number of the ConSet paper, 1 to 6 [default: all]; or another paper: c3 (the C3 model)
     /// or cm5 (messages on the CM-5).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, or table of cm5: 4, 7 or 8 [default: all].
+    /// Figure of c3, 1 to 3, or table of cm5, 1 to 8 [default: all].
     #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
-    /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
+    /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this
+    /// folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
+    /// With c3: also execute its algorithms on the emulated fabric, and compare the ranks. Takes about
+    /// a minute.
+    #[arg(long)]
+    pub(crate) measure: bool,
     /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the
     /// environment variable CONSET_MESHES]. Rows with missing files are left out.
     #[arg(long, value_name = "DIR")]
@@ -567,21 +706,26 @@ pub(crate) struct ReproduceArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct ShowArgs {
-    /// What to show, and the schedule: `phases all.json`, `cell 5 all.json`.
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// A second input, to compare with the first one.
+    #[arg(value_name = "INPUT2")]
+    pub(crate) second: Option<String>,
+    #[command(flatten)]
+    pub(crate) compiler: CompilerArgs,
+    /// Greatest size of the page; details that do not fit are left out, which the page says.
     #[arg(
-        num_args = 2..=3,
-        value_names = ["WHAT", "FILE"],
-        required = true,
+        long,
+        value_name = "BYTES",
+        default_value_t = conset_view::PageOptions::SIZE_LIMIT,
+        value_parser = whole::<usize>(0, u32::MAX.into()),
         allow_negative_numbers = true
     )]
-    pub(crate) what_and_file: Vec<String>,
-    /// Show only this phase (3 or p3).
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    pub(crate) phase: Option<String>,
-    /// Show only this set.
-    #[arg(long = "set", alias = "set-name", value_name = "NAME")]
-    pub(crate) set_name: Option<String>,
+    pub(crate) size_limit: usize,
+    /// Output file (.html); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

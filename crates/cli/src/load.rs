@@ -10,7 +10,9 @@ use conset::partition_route::placement::Method;
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
 use conset_files::Opened;
-use conset_ir::{At, CellId, Document, FileFormat, InputError, Machine, Schedule, machine_file};
+use conset_ir::{
+    At, CellId, Document, FileFormat, InputError, Machine, Program, Schedule, machine_file,
+};
 use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
@@ -353,6 +355,29 @@ fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
         )
         .help("leave out --placement, or compile the input again with it")),
     }
+}
+
+/// The program of an input and its machine, also of an input that is compiled already.
+///
+/// # Errors
+/// Options that would change the machine of a compiled input; an image or a machine.
+pub(crate) fn program(
+    job: &LoadedInput,
+    args: &InputArgs,
+) -> Result<(Arc<Machine>, Program), CliError> {
+    Ok(match &job.input {
+        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
+        Input::Schedule(schedule) => {
+            refuse_recompiling(&args.options.machine, None, "schedule")?;
+            (schedule.machine().clone(), schedule.program())
+        }
+        Input::Steps(schedule) => {
+            refuse_recompiling(&args.options.machine, None, "schedule of steps")?;
+            (schedule.machine().clone(), schedule.program())
+        }
+        Input::Image(_) => return Err(not_a_program(&args.input, "an image").into()),
+        Input::Machine(_) => return Err(not_a_program(&args.input, "a machine").into()),
+    })
 }
 
 /// Compiles a program, or imports a schedule or an image.

@@ -62,8 +62,10 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
     match &cli.command {
         Command::Compile(args) => commands::compile::run(args, terminal),
         Command::Run(args) => commands::run::run(args, terminal),
+        Command::Predict(args) => commands::predict::run(args, terminal),
         Command::Reproduce(args) => commands::reproduce::run(args, terminal),
         Command::Show(args) => commands::show::run(args, terminal),
+        Command::View(args) => commands::view::run(args, terminal),
         Command::Why(args) => commands::why::run(args, terminal),
         Command::Diff(args) => commands::diff::run(args, terminal),
         Command::Verify(args) => commands::verify::run(args, terminal),

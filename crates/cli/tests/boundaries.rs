@@ -144,7 +144,19 @@ fn is_accepted(text: &str) -> Option<bool> {
 /// Every subcommand on a compiled file that the checker accepts. That it may be refused all the same
 /// would be a difference between the checker and those who rely on it.
 fn all_subcommands(folder: &Path, name: &str, base: &str, text: &str) {
-    let views = ["summary", "phases", "routes", "timetable", "channels", "links", "contexts"];
+    let views = [
+        "summary",
+        "phases",
+        "routes",
+        "timetable",
+        "channels",
+        "links",
+        "contexts",
+        "cells",
+        "map",
+        "gantt",
+        "profile",
+    ];
     let mut commands: Vec<String> =
         views.iter().map(|view| format!("show {view} {name}")).collect();
     commands.extend([
@@ -152,7 +164,7 @@ fn all_subcommands(folder: &Path, name: &str, base: &str, text: &str) {
         format!("show cell c0 {name}"),
         format!("diff {base} {name}"),
         format!("diff {name} {name}"),
-        format!("run {name}"),
+        format!("run {name} --profile"),
         format!("emit {name} --format rust -o out-rust"),
         format!("emit {name} --format c -o out-c"),
     ]);

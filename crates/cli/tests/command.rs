@@ -108,6 +108,42 @@ fn every_form_of_a_schedule_verifies_and_runs_alike() {
 }
 
 #[test]
+fn predictions_have_the_promised_keys() {
+    let words = "predict pattern:all-to-all --machine cm5:8 --words 4";
+    let plain = json(words);
+    assert_eq!(plain["machine"]["cells"], 8);
+    for key in ["protocol", "processors", "latency", "bisection", "packet_bytes", "setup"] {
+        assert!(!plain["c3"][key].is_null(), "{key}");
+    }
+    let set = &plain["sets"][0];
+    assert_eq!((&set["set"], &set["words"]), (&Value::from("all-to-all"), &Value::from(224)));
+    assert_eq!(set["summaries"], Value::Array(Vec::new()));
+    let measured = json(&format!("{words} --measure"));
+    let set = &measured["sets"][0];
+    let rows = set["rows"].as_array().unwrap();
+    assert!(rows.len() >= 15, "{rows:?}");
+    for (row, plain) in rows.iter().zip(plain["sets"][0]["rows"].as_array().unwrap()) {
+        for key in ["method", "by", "steps_model", "measured"] {
+            let left_out = key == "steps_model" && row["by"] == "messages";
+            assert_eq!(row[key].is_null(), left_out, "{key} of {row}");
+        }
+        assert_eq!(row["c3"].is_null(), row["by"] == "phases", "{row}");
+        assert_eq!(plain["method"], row["method"]);
+        assert!(plain["measured"].is_null() && row["refused"].is_null(), "{row}");
+        assert_eq!(plain["steps_model"]["value"], row["steps_model"]["value"]);
+        assert_eq!(plain["steps_model"]["rank"], row["steps_model"]["rank"]);
+    }
+    let models = set["summaries"].as_array().unwrap();
+    let names: Vec<&Value> = models.iter().map(|summary| &summary["model"]).collect();
+    assert_eq!(names, ["c3", "paper", "steps"]);
+    for key in
+        ["methods", "median_error_percent", "worst_error_percent", "pairs", "choice_over_fastest"]
+    {
+        assert!(models.iter().all(|summary| summary[key].is_number()), "{key}");
+    }
+}
+
+#[test]
 fn the_json_schedule_has_the_promised_keys() {
     let folder = folder();
     std::fs::write(
@@ -513,7 +549,7 @@ fn traces_open_in_trace_viewers() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
     let events: Value = serde_json::from_str(&text).unwrap();
-    let events = events.as_array().unwrap();
+    let events = events["traceEvents"].as_array().unwrap();
     assert!(events.len() > 700, "{}", events.len());
     assert!(events.iter().all(|e| !e["ph"].is_null() && !e["pid"].is_null()));
 }
@@ -603,8 +639,22 @@ fn tables_are_reproduced_beside_the_papers() {
     assert!(done("reproduce c3 3").contains("26.50 / 27.00 (-1.9)"));
     let table = json("reproduce cm5 8");
     assert_eq!((&table["paper"], table["tables"][0]["number"].as_u64()), (&"cm5".into(), Some(8)));
-    for wrong in ["reproduce c3 4", "reproduce cm5 6", "reproduce 2 1", "reproduce c3 --figures f"]
-    {
+    let table = json("reproduce cm5 2");
+    assert_eq!(table["schedules"][0]["steps"][2]["ours"], "0-1 2-3 4-5 6-7");
+    assert!(
+        done("reproduce cm5 1").contains("schedule of PEX on 8 processors: equal to the paper's")
+    );
+    let table = json("reproduce cm5 5");
+    assert!(table["tables"][1]["notes"].as_array().unwrap().len() > 5);
+    json(&format!("reproduce c3 --figures {}", figures.display()));
+    assert!(figures.join("figure4.svg").exists());
+    for wrong in [
+        "reproduce c3 4",
+        "reproduce cm5 9",
+        "reproduce 2 1",
+        "reproduce cm5 4 --figures f",
+        "reproduce c3 --meshes f",
+    ] {
         assert_eq!(conset_in(&root(), wrong).code, 2, "{wrong}");
     }
 }

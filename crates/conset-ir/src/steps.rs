@@ -271,12 +271,19 @@ impl Steps {
         Lists::new(self.machine.agent_count(), ends)
     }
 
-    /// Clocks for the target of message `row` to copy the words that it passes on in later messages.
-    pub fn copy_clocks(&self, row: usize) -> u64 {
+    /// The words of message `row` that its target passes on in later messages.
+    pub fn words_passed_on(&self, row: usize) -> u64 {
         let message = self.messages.get(row);
         let passed_on = |piece: &&Piece| self.set.get(piece.connection).target != message.target;
-        let words = message.pieces.iter().filter(passed_on).map(|piece| u64::from(piece.words));
-        words.sum::<u64>() * u64::from(self.machine.parameters().copy_clocks_per_word)
+        message.pieces.iter().filter(passed_on).map(|piece| u64::from(piece.words)).sum()
+    }
+
+    /// Clocks for the target of message `row` to copy the words that it passes on in later messages.
+    pub fn copy_clocks(&self, row: usize) -> u64 {
+        match self.machine.parameters().copy_clocks_per_word {
+            0 => 0,
+            clocks => self.words_passed_on(row) * u64::from(clocks),
+        }
     }
 
     /// Whether every connection goes from its source to its target in one message.

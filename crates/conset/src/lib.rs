@@ -53,6 +53,8 @@ mod pairing;
 mod paper_algorithm;
 mod part_diff;
 mod partition_search;
+pub mod predict;
+pub mod profile;
 pub mod program_diff;
 mod progress;
 pub mod report;

@@ -22,6 +22,8 @@ pub struct SetMeasurement {
     pub checked: Checked,
     /// The measured numbers with bound and prediction.
     pub summary: RunSummary,
+    /// The report of the same set by message passing, if it was executed so too.
+    pub messages: Option<MessagesReport>,
 }
 
 /// Why a program could not be executed.
@@ -66,7 +68,7 @@ pub fn run(
         let checked = run_checked(compiled.image().clone(), row, seed, trace)?;
         check_bound(schedule, checked.report.clocks)?;
         let summary = summary(schedule, &checked);
-        runs.push(SetMeasurement { checked, summary });
+        runs.push(SetMeasurement { checked, summary, messages: None });
         observer(crate::Progress::Done { done: to_u64(row) + 1, total });
     }
     Ok(runs)
@@ -151,6 +153,7 @@ pub fn compare_with_messages(
                 machine.parameters(),
             ),
         });
+        run.messages = Some(report);
         observer(crate::Progress::Done { done: to_u64(row) + 1, total });
     }
     Ok(())

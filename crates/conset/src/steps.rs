@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use conset_fabric::Fault;
 use conset_fabric::messages::{self, MessageOptions, MessageRoutes, MessagesReport};
-use conset_ir::convert::{to_f64, to_u32, to_u64};
+use conset_ir::convert::{index, to_f64, to_u32, to_u64};
 use conset_ir::{
     At, Binding, CellId, ConnectionSet, Image, InputError, LinkId, Machine, Origin, PartMap,
     Program, Protocol, SetSteps, ShapeError, StepBounds, StepSchedule, Steps,
 };
 use conset_partition_route::bounds::BoundsReport;
 use conset_scheduler::steps::{
-    Levels, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+    Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
 };
 use conset_verify::Verified;
 use serde::Serialize;
@@ -30,10 +30,10 @@ use crate::report::megabytes_per_second;
 use crate::{CompileError, Observer, Progress, bound_ratio, bounds};
 
 /// The greatest number of levels of the planners that are tried, beside levels of two.
-const LEVELS: usize = 4;
+pub(crate) const LEVELS: usize = 4;
 
 /// Pieces of all plans of a set after which no further planner is tried.
-const PIECES: u64 = 1 << 22;
+pub(crate) const PIECES: u64 = 1 << 22;
 
 /// A planner of steps, or all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,21 +45,27 @@ pub enum StepAlgorithm {
     Direct(StepOrder),
     /// Recursive exchange: levels of two.
     Recursive,
-    /// Levels of these radices, with loaded order within each.
-    Levels(Vec<u32>),
+    /// Levels or halves.
+    Levels(LevelsSpec),
 }
 
 impl StepAlgorithm {
-    /// Parses `best`, the name of an order, `recursive` or `levels:16x16`.
-    pub fn parse(name: &str) -> Option<Self> {
-        if let Some(radices) = name.strip_prefix("levels:") {
-            let radices = radices.split('x').map(|radix| radix.parse().ok());
-            return radices.collect::<Option<Vec<u32>>>().map(StepAlgorithm::Levels);
+    /// Parses `best`, the name of an order, `recursive`, or a specification of levels
+    /// ([`LevelsSpec::parse`]).
+    ///
+    /// # Errors
+    /// What of it is not known, and what was expected.
+    pub fn parse(name: &str) -> Result<Self, ShapeError> {
+        if name.starts_with("levels:") || name.starts_with("halves") {
+            return LevelsSpec::parse(name).map(StepAlgorithm::Levels);
         }
         match name {
-            "best" => Some(StepAlgorithm::Best),
-            "recursive" => Some(StepAlgorithm::Recursive),
-            _ => StepOrder::parse(name).map(StepAlgorithm::Direct),
+            "best" => Ok(StepAlgorithm::Best),
+            "recursive" => Ok(StepAlgorithm::Recursive),
+            _ => StepOrder::parse(name).map(StepAlgorithm::Direct).ok_or_else(|| {
+                let expected = "best, an order, recursive, halves or levels:RxR..";
+                ShapeError::new("algorithm", format!("unknown `{name}`; expected {expected}"))
+            }),
         }
     }
 
@@ -69,26 +75,27 @@ impl StepAlgorithm {
             StepAlgorithm::Best => "best".to_owned(),
             StepAlgorithm::Recursive => "recursive".to_owned(),
             StepAlgorithm::Direct(order) => order.name().to_owned(),
-            StepAlgorithm::Levels(radices) => format!("levels:{}", spelled(radices)),
+            StepAlgorithm::Levels(spec) => spec.to_string(),
         }
     }
 
     /// The planners to try, in this order.
-    fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
-        let numbered: Arc<[CellId]> = machine.endpoints().collect();
-        let cells = to_u32(numbered.len());
-        let twos = vec![2; usize::try_from(cells.max(2).next_power_of_two().ilog2()).unwrap_or(1)];
-        let levels = |radices: &[u32], order| {
-            Levels::numbered(numbered.clone(), radices, order).map_err(|e| {
-                let at = At::Path(self.name());
-                InputError::new("<algorithm>", at, e.message)
-                    .help(format!("the machine has {cells} cells"))
-            })
+    pub(crate) fn planners(&self, machine: &Machine) -> Result<Vec<Levels>, CompileError> {
+        let cells = to_u32(machine.endpoints().count());
+        let wrong = |error: ShapeError| {
+            InputError::new("<algorithm>", At::Path(self.name()), error.message)
+                .help(format!("the machine has {cells} cells"))
         };
+        let levels = |radices: &[u32], order| Levels::new(machine, radices, order).map_err(wrong);
         Ok(match self {
             StepAlgorithm::Direct(order) => vec![Levels::direct(machine, *order)],
-            StepAlgorithm::Recursive => vec![levels(&twos, StepOrder::Pairwise)?],
-            StepAlgorithm::Levels(radices) => vec![levels(radices, StepOrder::Loaded)?],
+            StepAlgorithm::Recursive => {
+                let twos = cells.max(2).next_power_of_two().ilog2();
+                vec![levels(&vec![2; index(twos)], StepOrder::Pairwise)?]
+            }
+            StepAlgorithm::Levels(spec) => {
+                vec![Levels::of_spec(machine, spec.clone()).map_err(wrong)?]
+            }
             StepAlgorithm::Best => {
                 let mut planners = Vec::new();
                 for radices in factorisations(cells, LEVELS) {
@@ -99,20 +106,6 @@ impl StepAlgorithm {
                 planners
             }
         })
-    }
-}
-
-fn spelled(radices: &[u32]) -> String {
-    let radices: Vec<String> = radices.iter().map(ToString::to_string).collect();
-    radices.join("x")
-}
-
-/// The name of a planner in reports: its order, after its radices if it has several levels.
-fn planner_name(planner: &Levels) -> String {
-    let order = planner.order().name();
-    match planner.radices() {
-        [_] => order.to_owned(),
-        radices => format!("{} {order}", spelled(radices)),
     }
 }
 
@@ -261,7 +254,7 @@ impl StepCompiler {
                 best = Some(plan);
             }
             search.trials.push(StepTrial {
-                planner: planner_name(planner),
+                planner: planner.spec().title(),
                 steps: step_count,
                 messages,
                 clocks,
@@ -332,7 +325,7 @@ fn step_bounds(
 
 /// A verified plan with its bounds and its predicted time; without the latter if the machine has no
 /// route for a message.
-fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
+pub(crate) fn with_claims(machine: &Machine, steps: Steps, report: &BoundsReport) -> SetSteps {
     let protocol = machine.parameters().protocol;
     let mut routes = MessageRoutes::new(machine);
     let mut missing = false;
@@ -600,7 +593,7 @@ pub enum StepExecutionError {
 }
 
 impl StepMeasurement {
-    fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
+    pub(crate) fn new(set: &SetSteps, seed: u64, trace: bool) -> Result<Self, StepExecutionError> {
         let steps: &Steps = &set.steps;
         let options = MessageOptions::default().seed(seed).trace(trace);
         let report = messages::run_steps(steps, &options)?;

@@ -7,7 +7,10 @@ use conset::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, LinkId, Machine, Program,
     Protocol, Steps,
 };
-use conset::scheduler::steps::{Levels, StepOrder, factorisations, predict};
+use conset::scheduler::steps::{
+    Levels, LevelsSpec, Numbering, PieceRoute, Place, PlaceDigit, Share, StepOrder, factorisations,
+    predict,
+};
 use conset::steps::{CompiledSteps, StepAlgorithm, StepCompiler, schedule_of_image};
 use conset::verify;
 use proptest::prelude::*;
@@ -120,13 +123,115 @@ proptest! {
     }
 }
 
+/// A machine of 1 to 130 cells, some of them dead, and a set on the others.
+fn machines_with_dead_cells() -> impl Strategy<Value = (Arc<Machine>, ConnectionSet)> {
+    let specs = prop_oneof![
+        (1..=130u32).prop_map(|n| format!("ring:{n}")),
+        (1..=130u32).prop_map(|n| format!("fat-tree:{n}")),
+        (1..=11u32, 1..=11u32).prop_map(|(a, b)| format!("mesh:{a}x{b}")),
+        (1..=4u32, 1..=4u32, 1..=8u32).prop_map(|(a, b, c)| format!("torus:{a}x{b}x{c}")),
+    ];
+    (specs, proptest::collection::vec(any::<u32>(), 0..4)).prop_flat_map(|(spec, dead)| {
+        let machine = Machine::from_spec(&spec).unwrap();
+        let cells = machine.agent_count() as u32;
+        let mut dead: Vec<CellId> = dead.iter().map(|row| CellId(row % cells)).collect();
+        dead.sort_unstable();
+        dead.dedup();
+        dead.truncate(cells as usize - 1);
+        let machine = Arc::new(machine.with_dead(&dead, &[]).unwrap());
+        let live: Vec<CellId> = machine.endpoints().collect();
+        let sets = sets(live.len() as u32).prop_map(move |set| {
+            let ends = set.connections().iter();
+            let ends = ends.map(|c| (live[c.source.index()], live[c.target.index()], c.words));
+            let connections = ends.map(|(s, t, words)| Connection::new(s, t, words)).collect();
+            let order = set.order().to_vec();
+            ConnectionSet::new("s", connections).unwrap().with_order(order).unwrap()
+        });
+        (Just(machine), sets)
+    })
+}
+
+/// Routes by digits with their own places or with any, whose radices depend on the number of cells,
+/// and by halves.
+#[derive(Clone, Debug)]
+enum AnyRoute {
+    Digits(usize),
+    Places(usize, Vec<Vec<(bool, usize)>>),
+    Halves(u32),
+}
+
+impl AnyRoute {
+    fn of(&self, cells: u32) -> PieceRoute {
+        let all = factorisations(cells, 4);
+        match self {
+            AnyRoute::Digits(row) => PieceRoute::digits(&all[row % all.len()]).unwrap(),
+            AnyRoute::Places(row, places) => {
+                let radices = &all[row % all.len()];
+                let digit = |&(of_source, at): &(bool, usize)| match of_source {
+                    true => PlaceDigit::Source(at % radices.len()),
+                    false => PlaceDigit::Target(at % radices.len()),
+                };
+                let place = |place: &Vec<(bool, usize)>| {
+                    Place(place.iter().cycle().take(radices.len()).map(digit).collect())
+                };
+                PieceRoute::places(radices, places.iter().map(place).collect()).unwrap()
+            }
+            AnyRoute::Halves(share) => {
+                PieceRoute::Halves(Share::parse(&format!("0.{share:03}")).unwrap())
+            }
+        }
+    }
+}
+
+fn routes() -> impl Strategy<Value = AnyRoute> {
+    let place = proptest::collection::vec((any::<bool>(), 0..4usize), 1..4);
+    prop_oneof![
+        any::<usize>().prop_map(AnyRoute::Digits),
+        (any::<usize>(), proptest::collection::vec(place, 0..4))
+            .prop_map(|(row, places)| AnyRoute::Places(row, places)),
+        (1..1000u32).prop_map(AnyRoute::Halves),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_route_and_numbering_is_verified(
+        (machine, set) in machines_with_dead_cells(),
+        route in routes(),
+        inverse in any::<bool>(),
+        order in proptest::sample::select(StepOrder::ALL.to_vec()),
+    ) {
+        let set = Arc::new(set);
+        let mut messages = MessageRoutes::new(&machine);
+        // Cells that the dead ones cut off have no route; orders do not need one.
+        let mut links = |from, to, links: &mut Vec<LinkId>| {
+            messages.links(from, to, links);
+        };
+        let route = route.of(machine.endpoints().count() as u32);
+        for numbering in Numbering::ALL {
+            let spec = LevelsSpec { route: route.clone(), numbering, order, inverse };
+            let Ok(levels) = Levels::of_spec(&machine, spec.clone()) else {
+                prop_assert!(numbering != Numbering::Given);
+                continue;
+            };
+            prop_assert_eq!(LevelsSpec::parse(&spec.to_string()), Ok(spec));
+            let steps =
+                levels.plan(&machine, &set, machine.parameters().protocol, &mut links).unwrap();
+            let report = verify::check_steps(&steps);
+            prop_assert!(report.is_ok(), "{levels:?}: {}", report.unwrap_err());
+            prop_assert!(delivered(&steps));
+        }
+    }
+}
+
 #[test]
 fn algorithms_have_names() {
-    for name in ["best", "recursive", "linear", "pairwise", "loaded", "levels:16x16"] {
+    for name in ["best", "recursive", "linear", "pairwise", "loaded", "levels:16x16", "halves:0.75"]
+    {
         assert_eq!(StepAlgorithm::parse(name).unwrap().name(), name);
     }
     for wrong in ["auto", "levels:", "levels:4x", "levels:-1x2", ""] {
-        assert_eq!(StepAlgorithm::parse(wrong), None, "{wrong}");
+        assert!(StepAlgorithm::parse(wrong).is_err(), "{wrong}");
     }
 }
 
@@ -134,8 +239,9 @@ fn algorithms_have_names() {
 fn impossible_levels_and_empty_programs_are_input_errors() {
     let machine = Arc::new(Machine::from_spec("ring:8").unwrap());
     let set = ConnectionSet::new("s", vec![Connection::new(CellId(0), CellId(5), 9)]).unwrap();
-    for radices in [vec![2, 3], vec![1, 8], vec![0], vec![u32::MAX, u32::MAX]] {
-        let compiler = StepCompiler::new(&machine).algorithm(StepAlgorithm::Levels(radices));
+    for levels in ["levels:2x3", "levels:5x2/tiles", "levels:3x3/tiles"] {
+        let algorithm = StepAlgorithm::parse(levels).unwrap();
+        let compiler = StepCompiler::new(&machine).algorithm(algorithm);
         assert!(compiler.compile(&set.clone().into(), &mut |_| ()).is_err());
     }
     let none = Program::new(Vec::new()).unwrap();

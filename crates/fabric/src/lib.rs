@@ -108,5 +108,6 @@ pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, Wai
 pub use order::OrderKeeper;
 pub use payload::{Payload, SetBuffers, synthetic_word};
 pub use report::{ExchangeReport, PhaseReport};
-pub use trace::{Trace, to_perfetto};
+pub use trace::perfetto::{TraceSource, write_perfetto};
+pub use trace::{Trace, Transfer};
 pub use wait_graph::{ProgramState, Programs};

@@ -1,12 +1,12 @@
-//! Traces: when streams were open and when contexts were switched.
+//! Traces: when streams were open, when contexts were switched, and which streams belong together.
 //!
-//! [`to_perfetto`] writes a trace in the trace event format that Perfetto and Chrome read: an array
-//! of complete events with a start and a duration in microseconds. A set is a process, an agent's
-//! port is a thread (several if it has several streams open at once), and one more thread has the
-//! context switches.
+//! A trace has one span for each end of a stream or message. [`Trace::transfers`] pairs the two ends.
+//! [`perfetto`] writes traces for trace viewers, and [`routes`] finds the links of a transfer.
 
-use std::fmt::Write;
+pub mod perfetto;
+pub mod routes;
 
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, PhaseId};
 
 use crate::engine::OperationState;
@@ -35,6 +35,9 @@ pub struct StreamSpan {
     pub direction: Direction,
     /// The connection.
     pub connection: ConnectionId,
+    /// The index in the connection of its first word; with connection, phase and set it identifies
+    /// the stream, so both ends have the same. 0 for messages.
+    pub first_word: u32,
     /// Words of the stream.
     pub words: u32,
     /// Its slot among the port's open streams, from 0.
@@ -43,14 +46,29 @@ pub struct StreamSpan {
     pub open: u64,
     /// When its last word was sent or received, in clocks.
     pub close: u64,
+    /// Of the receiving of a message: when its header arrived at the cell, in clocks.
+    pub arrived: Option<u64>,
 }
 
 impl StreamSpan {
     /// The stream of the finished operation `done`, whose last word moved at clock `close` in phase
     /// `phase` of set number `set`.
     pub fn new(set: u32, phase: PhaseId, done: &OperationState, close: u64) -> Self {
-        let OperationState { cell, direction, connection, words, opened: open, slot, .. } = *done;
-        Self { set, phase, cell, direction, connection, words, slot, open, close }
+        let OperationState { cell, direction, connection, words, first_word, .. } = *done;
+        let (open, slot, arrived) = (done.opened, done.slot, None);
+        Self {
+            set,
+            phase,
+            cell,
+            direction,
+            connection,
+            first_word,
+            words,
+            slot,
+            open,
+            close,
+            arrived,
+        }
     }
 }
 
@@ -97,94 +115,44 @@ impl Trace {
             at += clocks;
         }
     }
-}
 
-/// The trace as a JSON array of events with `ph`, `ts`, `dur`, `pid`, `tid` and `name`. `pid` is
-/// the set's position in the image; `ts` and `dur` are microseconds at the machine's clock frequency.
-pub fn to_perfetto(trace: &Trace) -> String {
-    // Thread 0 has the switches; then each cell has `slots` threads for its sends and as many for
-    // its receives.
-    let slots = trace.streams.iter().map(|s| u64::from(s.slot) + 1).max().unwrap_or(1);
-    let thread = |cell: CellId, direction: Direction, slot: u32| {
-        let side = u64::from(direction == Direction::Receive);
-        1 + (2 * u64::from(cell.0) + side) * slots + u64::from(slot)
-    };
-    let mut out = Writer { text: String::from("["), clock_hz: u128::from(trace.clock_hz.max(1)) };
-    for (pid, set) in (0..).zip(&trace.sets) {
-        out.name("process_name", pid, 0, set);
-        out.name("thread_name", pid, 0, "context switches");
-    }
-    let mut threads: Vec<(u64, u64, String)> = trace
-        .streams
-        .iter()
-        .map(|s| {
-            let name = format!("{} {}", s.cell, side_name(s.direction));
-            (u64::from(s.set), thread(s.cell, s.direction, s.slot), name)
-        })
-        .collect();
-    threads.sort_unstable();
-    threads.dedup();
-    for (pid, tid, name) in &threads {
-        out.name("thread_name", *pid, *tid, name);
-    }
-    for s in &trace.switches {
-        let name = format!("{} to {}", SWITCH_STEPS[s.step], s.phase);
-        out.event(&name, u64::from(s.set), 0, s.start, s.clocks, "");
-    }
-    for s in &trace.streams {
-        let name = format!("{} {}", side_name(s.direction), s.connection);
-        let args = format!(",\"args\":{{\"words\":{},\"phase\":\"{}\"}}", s.words, s.phase);
-        let tid = thread(s.cell, s.direction, s.slot);
-        out.event(&name, u64::from(s.set), tid, s.open, s.close - s.open, &args);
-    }
-    out.text.push_str("\n]\n");
-    out.text
-}
-
-fn side_name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Send => "send",
-        Direction::Receive => "receive",
+    /// Both ends of every stream and message, in the order of set, phase, connection and first word.
+    /// If a set was exchanged several times, the k-th send belongs to the k-th receive. An end
+    /// without the other one, in a trace of a run that was stopped, is left out. O(n log n).
+    pub fn transfers(&self) -> Vec<Transfer> {
+        let key = |row: u32| {
+            let s = &self.streams[index(row)];
+            (s.set, s.phase, s.connection, s.first_word)
+        };
+        let rows = |direction| {
+            let rows = 0..to_u32(self.streams.len());
+            let mut rows: Vec<u32> =
+                rows.filter(|&row| self.streams[index(row)].direction == direction).collect();
+            // The sort is stable, and spans are in the order in which they ended.
+            rows.sort_by_key(|&row| key(row));
+            rows
+        };
+        let (sends, receives) = (rows(Direction::Send), rows(Direction::Receive));
+        let mut transfers = Vec::with_capacity(sends.len());
+        let (mut s, mut r) = (0, 0);
+        while let (Some(&send), Some(&receive)) = (sends.get(s), receives.get(r)) {
+            let order = key(send).cmp(&key(receive));
+            if order.is_eq() {
+                let (send, receive) = (self.streams[index(send)], self.streams[index(receive)]);
+                transfers.push(Transfer { send, receive });
+            }
+            s += usize::from(order.is_le());
+            r += usize::from(order.is_ge());
+        }
+        transfers
     }
 }
 
-struct Writer {
-    text: String,
-    clock_hz: u128,
-}
-
-impl Writer {
-    fn separate(&mut self) {
-        let first = self.text.len() == 1;
-        self.text.push_str(if first { "\n" } else { ",\n" });
-    }
-
-    /// A metadata event that names a process or thread. Names are set names, ids and fixed words;
-    /// none of them needs escaping in JSON.
-    fn name(&mut self, what: &str, pid: u64, tid: u64, name: &str) {
-        self.separate();
-        write!(
-            self.text,
-            "{{\"ph\":\"M\",\"ts\":0,\"dur\":0,\"pid\":{pid},\"tid\":{tid},\
-             \"name\":\"{what}\",\"args\":{{\"name\":\"{name}\"}}}}"
-        )
-        .expect("strings take all writes");
-    }
-
-    fn event(&mut self, name: &str, pid: u64, tid: u64, start: u64, clocks: u64, args: &str) {
-        self.separate();
-        self.text.push_str("{\"ph\":\"X\",\"ts\":");
-        self.microseconds(start);
-        self.text.push_str(",\"dur\":");
-        self.microseconds(clocks);
-        write!(self.text, ",\"pid\":{pid},\"tid\":{tid},\"name\":\"{name}\"{args}}}")
-            .expect("strings take all writes");
-    }
-
-    /// Clocks as microseconds with six decimals, in integer arithmetic.
-    fn microseconds(&mut self, clocks: u64) {
-        let picoseconds = u128::from(clocks) * 1_000_000_000_000 / self.clock_hz;
-        let (whole, rest) = (picoseconds / 1_000_000, picoseconds % 1_000_000);
-        write!(self.text, "{whole}.{rest:06}").expect("strings take all writes");
-    }
+/// Both ends of a stream or a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// At the source.
+    pub send: StreamSpan,
+    /// At the target.
+    pub receive: StreamSpan,
 }

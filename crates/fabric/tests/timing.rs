@@ -2,7 +2,10 @@
 
 mod build;
 
-use conset_fabric::{Fabric, FabricOptions, FaultKind, SetBuffers, run_checked, to_perfetto};
+use conset_fabric::trace::routes::TracedRoutes;
+use conset_fabric::{
+    Fabric, FabricOptions, FaultKind, SetBuffers, TraceSource, run_checked, write_perfetto,
+};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks};
 use proptest::prelude::*;
 
@@ -224,23 +227,30 @@ fn repeated_runs_are_the_same_and_so_are_repeated_exchanges() {
 #[test]
 fn the_trace_shows_the_seven_steps_and_every_stream() {
     let machine = build::machine("iwarp:4x4", |_| ());
-    let image = build::build(&machine, build::all_to_all(16, 3));
+    let image = std::sync::Arc::new(build::build(&machine, build::all_to_all(16, 3)));
     let phases = image.sets()[0].phases.len();
-    let checked = run_checked(image, 0, 1, true).unwrap();
+    let checked = run_checked(image.clone(), 0, 1, true).unwrap();
     let trace = checked.trace.unwrap();
     assert_eq!(trace.switches.len(), 7 * phases);
     let priced: u64 = trace.switches.iter().map(|s| s.clocks).sum();
     assert_eq!(priced, 528 * phases as u64);
     let end = trace.streams.iter().map(|s| s.close).max().unwrap();
     assert_eq!(end, checked.report.clocks);
-    let json = to_perfetto(&trace);
-    assert!(json.starts_with("[\n{") && json.ends_with("}\n]\n"));
-    assert_eq!(json.matches("\"ph\":\"X\"").count(), 7 * phases + 2 * 240);
-    for key in ["ph", "ts", "dur", "pid", "tid", "name"] {
-        assert!(json.matches(&format!("\"{key}\":")).count() >= 7 * phases + 480);
-    }
-    // 352 clocks at 20 MHz.
-    assert!(json.contains("\"dur\":17.600000,"));
+    let mut json = Vec::new();
+    let routes = TracedRoutes::of_image(&image);
+    let source = TraceSource { trace: &trace, routes, label: "" };
+    write_perfetto(&mut json, &mut [source]).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.starts_with("{\"displayTimeUnit\"") && json.ends_with("}\n]}\n"));
+    let hops: usize =
+        trace.transfers().len() + usize::try_from(checked.report.word_hops / 3).unwrap();
+    // The two steps that take time and the phase; streams at agents, at links, at channels.
+    let slices = 3 * phases + 2 * 240 + (hops - 240) + hops;
+    assert_eq!(json.matches("\"ph\":\"X\"").count(), slices);
+    assert_eq!(json.matches("\"ph\":\"i\"").count(), 5 * phases);
+    assert_eq!(json.matches("\"ph\":\"s\"").count(), 240);
+    // 352 clocks.
+    assert!(json.contains("\"dur\":352,"));
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub mod model;
 pub mod partition;
 pub mod patterns;
 pub mod read;
+pub mod surface;
 pub mod triangles;
 pub mod write_msh;
 pub mod write_partition;

@@ -188,6 +188,16 @@ struct Array {
 }
 
 impl VtuPartition<'_> {
+    /// The mesh.
+    pub(crate) fn mesh(&self) -> &Mesh {
+        self.mesh
+    }
+
+    /// The part of each element.
+    pub(crate) fn part_of(&self) -> Vec<u32> {
+        self.partition.part_of()
+    }
+
     /// Writes the file. Its arrays are appended as raw bytes, so that numbers read back as they are.
     ///
     /// # Errors
@@ -288,7 +298,7 @@ impl VtuPartition<'_> {
     }
 
     /// The VTK cell type (`vtkCellType.h`) and the nodes by which an element is drawn.
-    fn drawn(&self, element: usize) -> (u8, &[u32]) {
+    pub(crate) fn drawn(&self, element: usize) -> (u8, &[u32]) {
         let mesh = self.mesh;
         let origin = self.partition.reading.origin.as_ref();
         let nodes = match origin {

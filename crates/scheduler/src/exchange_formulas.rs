@@ -14,6 +14,8 @@
 //! not right: a linear exchange has p steps and the formula p - 1, and in step p/2 of a balanced
 //! exchange all pairs cross (2^k and not 2^k - 2).
 
+use conset_ir::{Machine, Protocol, Topology};
+
 /// The costs in the formulas, in any unit of time. A record with public fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeCosts {
@@ -34,6 +36,26 @@ impl ExchangeCosts {
     /// the pairwise and the balanced exchange take the same time.
     pub const CM5: Self =
         Self { startup: 146.0, single: 0.112, exchange: 0.224, saturated: 0.0625 };
+
+    /// The costs of a machine whose exchanges are like the CM-5's, in clocks: a fat-tree with messages
+    /// by rendezvous. `None` for other machines, since the formulas have the CM-5's network built in.
+    ///
+    /// An exchange is two messages in turn, whose words move at the rate of agents.
+    pub fn of_machine(machine: &Machine) -> Option<Self> {
+        let p = machine.parameters();
+        let is_fat_tree = matches!(machine.topology(), Topology::FatTree { .. });
+        if !is_fat_tree || p.protocol != Protocol::Rendezvous {
+            return None;
+        }
+        let per_byte = |clocks: u32| f64::from(clocks) / f64::from(p.word_bytes.max(1));
+        let single = per_byte(p.access_clocks_per_word.max(p.link_clocks_per_word));
+        Some(Self {
+            startup: 2.0 * (f64::from(p.c_send) + f64::from(p.c_receive)),
+            single,
+            exchange: 2.0 * single,
+            saturated: per_byte(p.link_clocks_per_word),
+        })
+    }
 
     /// Linear exchange, T_LEX: in each step all processors send `bytes` to one.
     pub fn linear(&self, processors: u32, bytes: f64) -> f64 {
@@ -95,6 +117,22 @@ mod tests {
         // 16 steps with 14 messages on 8 links.
         let balanced = 31.0 * 5.0 + 40.0 * (15.0 * 0.8 + 16.0 * 14.0 / 8.0 * 0.6);
         near(costs.balanced(32, 40.0), balanced);
+    }
+
+    #[test]
+    fn the_preset_has_the_costs_that_follow_from_the_paper() {
+        let of = |spec: &str| ExchangeCosts::of_machine(&Machine::from_spec(spec).unwrap());
+        assert_eq!([of("t3d"), of("fat-tree:32"), of("delta")], [None; 3]);
+        // Ticks of 10 ns.
+        let (ours, paper) = (of("cm5:32").unwrap(), ExchangeCosts::CM5);
+        for (ours, paper) in [
+            (ours.startup, paper.startup),
+            (ours.single, paper.single),
+            (ours.exchange, paper.exchange),
+            (ours.saturated, paper.saturated),
+        ] {
+            assert!((ours / (100.0 * paper) - 1.0).abs() < 0.015, "{ours} {paper}");
+        }
     }
 
     #[test]

@@ -63,6 +63,10 @@ pub(crate) struct FluidPhase<'a> {
 pub(crate) struct FluidOutcome {
     /// Clocks until the last word arrived.
     pub(crate) clocks: f64,
+    /// When the sender and the receiver of each stream began to open it.
+    pub(crate) opened: Vec<[f64; 2]>,
+    /// When the last word of each stream was sent, and its ports were free.
+    pub(crate) sent: Vec<f64>,
     /// When the last word of each stream was received.
     pub(crate) finish_times: Vec<f64>,
     /// The most streams that flowed over one link at a time.
@@ -81,6 +85,8 @@ pub(crate) fn run(phase: &FluidPhase<'_>, rates: &mut MaxMinShare) -> FluidOutco
         if run.finished == phase.words.len() {
             return FluidOutcome {
                 clocks: run.now,
+                opened: run.opened,
+                sent: run.sent,
                 finish_times: run.finish_times,
                 max_sharing: run.max_sharing,
             };
@@ -144,6 +150,8 @@ struct FluidRun<'a> {
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<u32>,
     finished: usize,
+    opened: Vec<[f64; 2]>,
+    sent: Vec<f64>,
     finish_times: Vec<f64>,
     max_sharing: u32,
 }
@@ -174,6 +182,8 @@ impl<'a> FluidRun<'a> {
             wakes: BinaryHeap::new(),
             changed: Vec::new(),
             finished: 0,
+            opened: vec![[0.0; 2]; phase.words.len()],
+            sent: vec![0.0; phase.words.len()],
             finish_times: vec![0.0; phase.words.len()],
             max_sharing: 0,
             phase,
@@ -187,12 +197,19 @@ impl<'a> FluidRun<'a> {
 
     /// Opens the streams that can be opened at the pending ports.
     fn process_pending_ports(&mut self) {
-        while let Some(port) = self.pending_ports.pop() {
-            while let Some((stream, ends)) = self.openable(port) {
+        while let Some(number) = self.pending_ports.pop() {
+            while let Some((stream, ends)) = self.openable(number) {
                 let state = &mut self.streams[index(stream)];
-                let port = &mut self.ports[index(port)];
+                let port = &mut self.ports[index(number)];
                 port.next += 1;
                 port.open += ends;
+                let mut open = port.idle.max(self.now);
+                for end in 0..2 {
+                    if self.phase.ports[index(stream)][end] == number {
+                        self.opened[index(stream)][end] = open;
+                        open += self.phase.setup;
+                    }
+                }
                 port.idle = port.idle.max(self.now) + f64::from(ends) * self.phase.setup;
                 state.ends_open += ends;
                 state.ready = state.ready.max(port.idle);
@@ -328,6 +345,7 @@ impl<'a> FluidRun<'a> {
     /// way.
     fn finish_sending(&mut self, stream: u32) {
         self.streams[index(stream)].stage = StreamStage::Draining;
+        self.sent[index(stream)] = self.now;
         self.rates.remove(stream);
         for port in self.phase.ports[index(stream)] {
             self.ports[index(port)].open -= 1;

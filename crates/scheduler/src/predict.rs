@@ -151,6 +151,42 @@ pub fn predict(timetable: &Timetable) -> Prediction {
     Prediction::new(phases)
 }
 
+/// When the ends of a stream are open, in clocks from the end of the context switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamTimes {
+    /// When the sender begins to open it.
+    pub send_open: u64,
+    /// When the receiver begins to open it.
+    pub receive_open: u64,
+    /// When its last word is sent.
+    pub sent: u64,
+    /// When its last word is received.
+    pub received: u64,
+}
+
+/// The times of every stream, by phase and in the order of the phase's routes, as [`predict()`] finds
+/// them. They are rounded to whole clocks, openings down and ends up.
+#[must_use]
+pub fn stream_times(timetable: &Timetable) -> Vec<Vec<StreamTimes>> {
+    parallel::phases(
+        timetable.routing(),
+        || CostModel::new(timetable),
+        |model, phase, routes| {
+            let (outcome, _) = model.simulate(routes, &timetable.phases()[phase.index()]);
+            model.links.clear();
+            model.ports.clear();
+            let ends = outcome.sent.iter().zip(&outcome.finish_times);
+            let times = outcome.opened.iter().zip(ends).map(|(opened, (&sent, &received))| {
+                let [send_open, receive_open] = opened.map(rounded_down);
+                let [sent, received] = [sent, received].map(rounded_up);
+                StreamTimes { send_open, receive_open, sent, received }
+            });
+            times.collect()
+        },
+    )
+}
+
 /// The machine, and memory that is reused from phase to phase.
 struct CostModel<'a> {
     timetable: &'a Timetable,
@@ -190,7 +226,12 @@ impl<'a> CostModel<'a> {
         routes.iter().map(latency).collect()
     }
 
-    fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
+    /// Simulates a phase. The caller clears the numbers of links and ports.
+    fn simulate(
+        &mut self,
+        routes: &PhaseRoutes,
+        times: &PhaseTimes,
+    ) -> (fluid::FluidOutcome, ResourceLoads) {
         let parameters = self.machine.parameters();
         let set = self.timetable.routing().set();
         let mut rows: Vec<u32> = (0..to_u32(routes.len())).collect();
@@ -246,14 +287,17 @@ impl<'a> CostModel<'a> {
             setup: f64::from(parameters.stream_setup),
             links,
         };
-        let outcome = fluid::run(&phase, &mut MaxMinShare::new(capacities, paths));
+        (fluid::run(&phase, &mut MaxMinShare::new(capacities, paths)), loads)
+    }
 
+    fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {
+        let (outcome, loads) = self.simulate(routes, times);
         let busiest_link = self.busiest_link(&loads);
         let busiest_agent = self.busiest_agent(&loads);
         self.links.clear();
         self.ports.clear();
         PhasePrediction {
-            switch: parameters.switch_clocks(),
+            switch: self.machine.parameters().switch_clocks(),
             clocks: rounded_up(outcome.clocks)
                 .max(busiest_agent.map_or(0, |agent| agent.clocks))
                 .max(busiest_link.map_or(0, |link| link.clocks)),
@@ -346,7 +390,15 @@ fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
 /// Whole clocks, rounded up. A fraction that rounding errors explain is ignored; what exceeds 64
 /// bits is `u64::MAX`.
 fn rounded_up(clocks: f64) -> u64 {
+    whole_clocks((clocks - 1e-6 - clocks * 1e-12).ceil())
+}
+
+/// Whole clocks, rounded down, as [`rounded_up`].
+fn rounded_down(clocks: f64) -> u64 {
+    whole_clocks((clocks + 1e-6 + clocks * 1e-12).floor())
+}
+
+fn whole_clocks(whole: f64) -> u64 {
     const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
-    let whole = (clocks - 1e-6 - clocks * 1e-12).ceil().max(0.0);
-    if whole < TOO_MANY { truncate(whole) } else { u64::MAX }
+    if whole < TOO_MANY { truncate(whole.max(0.0)) } else { u64::MAX }
 }

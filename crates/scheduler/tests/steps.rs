@@ -1,4 +1,5 @@
-//! Step plans: the schedules of the CM-5 paper, delivery by every planner, the cost model.
+//! Step plans: orders and routes, delivery by every planner, the cost model. The schedules that the
+//! CM-5 paper prints are compared in `crates/conset/tests/reproduce.rs`.
 
 mod common;
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use common::{Numbers, machine, machine_with, set, way};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Protocol, Steps};
 use conset_scheduler::steps::{
-    Levels, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+    Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
 };
 
 fn all_to_all(cells: u32, words: u32) -> ConnectionSet {
@@ -34,46 +35,6 @@ fn pairs(steps: &Steps) -> Vec<Vec<(u32, u32)>> {
         .map(|(id, m)| (id, m.map(|m| (m.source.0, m.target.0)).collect()))
         .map(ends)
         .collect()
-}
-
-#[test]
-fn tables_1_to_3_of_the_cm5_paper() {
-    let (machine, set) = (machine("fat-tree:8"), all_to_all(8, 4));
-    let table = |columns: &[&str]| -> Vec<Vec<(u32, u32)>> {
-        let pair = |text: &str| {
-            let (a, b) = text.split_once('-').unwrap();
-            (a.parse().unwrap(), b.parse().unwrap())
-        };
-        columns.iter().map(|column| column.split(' ').map(pair).collect()).collect()
-    };
-    assert_eq!(
-        pairs(&plan(&machine, &set, &[8], StepOrder::Pairwise)),
-        table(&[
-            "0-1 2-3 4-5 6-7",
-            "0-2 1-3 4-6 5-7",
-            "0-3 1-2 4-7 5-6",
-            "0-4 1-5 2-6 3-7",
-            "0-5 1-4 2-7 3-6",
-            "0-6 1-7 2-4 3-5",
-            "0-7 1-6 2-5 3-4",
-        ])
-    );
-    assert_eq!(
-        pairs(&plan(&machine, &set, &[2, 2, 2], StepOrder::Pairwise)),
-        table(&["0-4 1-5 2-6 3-7", "0-2 1-3 4-6 5-7", "0-1 2-3 4-5 6-7"])
-    );
-    assert_eq!(
-        pairs(&plan(&machine, &set, &[8], StepOrder::Balanced)),
-        table(&[
-            "0-7 1-2 3-4 5-6",
-            "0-2 1-7 3-5 4-6",
-            "0-1 2-7 3-6 4-5",
-            "0-4 1-5 2-6 3-7",
-            "0-3 1-6 2-5 4-7",
-            "0-6 1-3 2-4 5-7",
-            "0-5 1-4 2-3 6-7",
-        ])
-    );
 }
 
 #[test]
@@ -166,6 +127,82 @@ fn every_planner_delivers_every_set() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The messages of a planner by their words, least first.
+fn words_of(machine: &Arc<Machine>, set: &ConnectionSet, spec: &str) -> Vec<u64> {
+    let levels = Levels::of_spec(machine, LevelsSpec::parse(spec).unwrap()).unwrap();
+    let set = Arc::new(set.clone());
+    let steps = levels.plan(machine, &set, Protocol::Standing, &mut |_, _, _| ()).unwrap();
+    deliver(&steps);
+    let mut words: Vec<u64> = steps.messages().iter().map(|message| message.words()).collect();
+    words.sort_unstable();
+    words
+}
+
+/// Section 4 of the C3 paper on a mesh of 16 by 16 cells, messages of one word.
+#[test]
+fn algorithms_of_the_c3_paper() {
+    let machine = machine("mesh:16x16");
+    let count = |words: &[u64], size| words.iter().filter(|&&w| w == size).count();
+    for source in [0, 136] {
+        let to_all: Vec<_> = (0..256).filter(|&c| c != source).map(|c| (source, c, 1)).collect();
+        let to_one: Vec<_> = to_all.iter().map(|&(s, d, words)| (d, s, words)).collect();
+        for (ends, inverse) in [(to_all, ""), (to_one, "/inverse")] {
+            let of = |spec: &str| words_of(&machine, &set(&ends), &format!("{spec}{inverse}"));
+            // To the heads of the other rows 16 words each, which are sent on one by one.
+            let rows = of("levels:16x16/rows");
+            assert_eq!((count(&rows, 16), count(&rows, 1), rows.len()), (15, 240, 255));
+            // To the heads of the squares 16 each, from there to the heads of the lines of four.
+            let squares = of("levels:16x4x4/tiles");
+            assert_eq!((count(&squares, 16), count(&squares, 4), squares.len()), (15, 48, 255));
+            // Halves: 128, two times 64, four times 32, ..
+            let halves = of("halves");
+            let sizes = (0..8).map(|depth| count(&halves, 1 << depth)).collect::<Vec<_>>();
+            assert_eq!(sizes, [128, 64, 32, 16, 8, 4, 2, 1]);
+            // The source's part keeps three quarters, then three quarters of these, ..
+            let uneven = of("halves:0.75");
+            assert_eq!((uneven.len(), uneven[254]), (255, 64));
+            assert!(uneven.contains(&48) && !uneven.contains(&128));
+        }
+    }
+    // All-to-all in squares, one message between squares, all-to-all in squares. Messages of 15 words
+    // would have those of a cell to itself.
+    let squares = words_of(&machine, &all_to_all(256, 1), "levels:16x16/tiles/s1d1,d1s1");
+    let sizes = [15, 16, 256].map(|size| count(&squares, size));
+    assert_eq!(sizes, [2 * 240, 2 * (256 * 15 - 240), 240]);
+    assert_eq!(squares.len(), 2 * 256 * 15 + 240);
+    let [rows, columns] = ["rows", "columns"].map(|numbering| {
+        words_of(&machine, &all_to_all(256, 1), &format!("levels:16x16/{numbering}"))
+    });
+    assert_eq!((rows.len(), count(&rows, 16)), (2 * 256 * 15, 2 * 256 * 15));
+    assert_eq!(rows, columns);
+}
+
+/// In rows, the cells of a message agree in one coordinate; in tiles, in their tile or their place.
+#[test]
+fn messages_stay_in_rows_columns_and_tiles() {
+    let machine = machine("mesh:4x4");
+    let set = Arc::new(all_to_all(16, 1));
+    let at = |cell: CellId| (cell.0 % 4, cell.0 / 4);
+    type Group = fn((u32, u32)) -> (u32, u32);
+    let tile: Group = |(x, y)| (x / 2, y / 2);
+    let place: Group = |(x, y)| (x % 2, y % 2);
+    let (x, y): (Group, Group) = (|(x, _)| (x, 0), |(_, y)| (y, 0));
+    for (spec, groups) in [
+        ("levels:4x4/rows/ring", [x, y]),
+        ("levels:4x4/columns/ring", [y, x]),
+        ("levels:4x4/tiles/ring", [place, tile]),
+    ] {
+        let levels = Levels::of_spec(&machine, LevelsSpec::parse(spec).unwrap()).unwrap();
+        let steps = levels.plan(&machine, &set, Protocol::Standing, &mut |_, _, _| ()).unwrap();
+        let messages: Vec<_> =
+            steps.messages().iter().map(|m| (at(m.source), at(m.target))).collect();
+        let half = messages.len() / 2;
+        for (level, group) in [&messages[..half], &messages[half..]].into_iter().zip(groups) {
+            assert!(level.iter().all(|&(source, target)| group(source) == group(target)), "{spec}");
         }
     }
 }

@@ -1,9 +1,8 @@
 //! `conset bound`: computing lower bounds without compiling.
 
-use conset::input::Input;
 use conset::report::BoundOf;
+use conset_ir::Binding;
 use conset_ir::convert::to_u64;
-use conset_ir::{Binding, Program};
 use serde::Serialize;
 
 use crate::args::BoundArgs;
@@ -42,21 +41,7 @@ struct BoundReport {
 pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
     let job = load::input(&args.input, &mut bar)?;
-    let (machine, program): (_, Program) = match &job.input {
-        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
-        Input::Schedule(schedule) => {
-            load::refuse_recompiling(&args.input.options.machine, None, "schedule")?;
-            (schedule.machine().clone(), schedule.program())
-        }
-        Input::Steps(schedule) => {
-            load::refuse_recompiling(&args.input.options.machine, None, "schedule of steps")?;
-            (schedule.machine().clone(), schedule.program())
-        }
-        Input::Image(_) => return Err(load::not_a_program(&args.input.input, "an image").into()),
-        Input::Machine(_) => {
-            return Err(load::not_a_program(&args.input.input, "a machine").into());
-        }
-    };
+    let (machine, program) = load::program(&job, &args.input)?;
     let reports = conset::lower_bounds(&machine, &program)?;
     drop(bar);
     let report = BoundReport {

@@ -1,19 +1,24 @@
 //! `conset run`: compiling if necessary, executing on the emulated fabric, checking every word.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use conset::fabric::messages::{MessageOptions, MessageOrder};
-use conset::fabric::{Fault, FaultKind, Trace};
+use conset::fabric::trace::routes::TracedRoutes;
+use conset::fabric::{Fault, FaultKind, TraceSource, write_perfetto};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
 use conset::run::{self, ExecutionError, SetMeasurement};
 use conset::steps::CompiledSteps;
 use conset_ir::{At, InputError};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
+use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::steps::{self, Compared, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
@@ -31,6 +36,9 @@ struct ExecutionReport<'a> {
     /// What it was compared with (`--by best`).
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
+    /// Where every clock went (`--profile`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileReport>,
 }
 
 /// Sums over several sets.
@@ -54,6 +62,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     if let Some(path) = &args.trace {
         OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
+    if let Some(option) = args.profile_options.given().filter(|_| !args.profile) {
+        let error = InputError::new(option, At::Whole, format!("{option} is for profiles"));
+        return Err(error.help("add --profile").into());
+    }
     let partition_file = PartitionFile::new(
         args.write_partition.as_deref(),
         &args.input,
@@ -71,17 +83,16 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     let compiled = match choice.chosen {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => {
-            drop(bar);
             if let Some((contents, file)) = &partition {
                 file.write(contents)?;
             }
             let compiled_here = matches!(job.input, Input::Program(_));
-            return run_steps(args, &compiled, compared, compiled_here, terminal);
+            return run_steps(args, &compiled, compared, compiled_here, (bar, terminal));
         }
     };
-    let mut runs =
-        run::run(&compiled, args.input.seed(), args.trace.is_some(), &mut |p| bar.observe(p))
-            .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
+    let traced = args.trace.is_some() || args.profile;
+    let mut runs = run::run(&compiled, args.input.seed(), traced, &mut |p| bar.observe(p))
+        .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
     if let Some(Compare::Messages) = args.compare {
         let orders = match args.message_order {
             MessageOrderArg::Best => &MessageOrder::ALL[..],
@@ -90,14 +101,29 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
             MessageOrderArg::Staggered => &[MessageOrder::Staggered],
             MessageOrderArg::Random => &[MessageOrder::Random],
         };
-        let options = MessageOptions::default().seed(args.input.seed());
+        let options = MessageOptions::default().seed(args.input.seed()).trace(traced);
         run::compare_with_messages(&compiled, &mut runs, &options, orders, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }
+    let profiled =
+        args.profile.then(|| profile::of_runs(&compiled, &runs, args.profile_options, &mut bar));
+    let profiled = profiled.transpose()?;
     drop(bar);
     if let Some(path) = &args.trace {
-        let traces = runs.iter().filter_map(|run| run.checked.trace.as_ref());
-        OutputTarget::new(path).write(|out| write_trace(out, traces))?;
+        let image = compiled.image();
+        let sources = runs.iter().flat_map(|run| {
+            let phases = run.checked.trace.as_ref().map(|trace| {
+                let routes = TracedRoutes::of_image(image);
+                TraceSource { trace, routes, label: "" }
+            });
+            let messages = run.messages.as_ref().and_then(|report| report.trace.as_ref());
+            let messages = messages.map(|trace| {
+                let routes = TracedRoutes::of_messages(image.machine());
+                TraceSource { trace, routes, label: " by messages" }
+            });
+            phases.into_iter().chain(messages)
+        });
+        write_trace(path, &mut sources.collect::<Vec<_>>())?;
     }
     if let Some((contents, file)) = &partition {
         file.write(contents)?;
@@ -109,6 +135,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     let summary = Summary::new(&compiled, halo);
     let mut report = report(&runs, compiled.schedule().machine().parameters());
     report.compared = compared;
+    report.profile = profiled;
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
@@ -117,6 +144,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         let parameters = compiled.schedule().machine().parameters();
         for run in &runs {
             write_run(out, run, parameters)?;
+        }
+        if let Some(profiled) = &report.profile {
+            let cells = args.profile_options.cells;
+            profile::write(out, profiled, ProfileFilter { cells, ..ProfileFilter::default() })?;
         }
         if let Some(path) = &args.trace {
             writeln!(out, "wrote {}", path.display())?;
@@ -149,7 +180,7 @@ fn run_steps(
     compiled: &CompiledSteps,
     compared: Option<Compared>,
     compiled_here: bool,
-    terminal: &Terminal,
+    (mut bar, terminal): (ProgressDisplay, &Terminal),
 ) -> Result<(), CliError> {
     if args.compare.is_some() {
         let message = "steps are messages already; --compare is for phases";
@@ -157,13 +188,26 @@ fn run_steps(
         return Err(error.help("compare with other orders by --algorithm").into());
     }
     let runs = compiled
-        .run(args.input.seed(), args.trace.is_some())
+        .run(args.input.seed(), args.trace.is_some() || args.profile)
         .map_err(|error| steps::run_failure(&error, compiled_here))?;
     if let Some(path) = &args.trace {
-        let traces = runs.iter().filter_map(|run| run.report.trace.as_ref());
-        OutputTarget::new(path).write(|out| write_trace(out, traces))?;
+        let sources = runs.iter().filter_map(|run| {
+            let routes = TracedRoutes::of_image(compiled.image());
+            run.report.trace.as_ref().map(|trace| TraceSource { trace, routes, label: "" })
+        });
+        write_trace(path, &mut sources.collect::<Vec<_>>())?;
     }
-    steps::write_runs(compiled, compared, &runs, args.trace.as_deref(), terminal)
+    let profiled =
+        args.profile.then(|| profile::of_steps(compiled, &runs, args.profile_options, &mut bar));
+    let profiled = profiled.transpose()?;
+    drop(bar);
+    let shown = steps::RunOutput {
+        compared,
+        profile: profiled,
+        cells: args.profile_options.cells,
+        trace: args.trace.as_deref(),
+    };
+    steps::write_runs(compiled, shown, &runs, terminal)
 }
 
 /// A false bound is a bug in conset if the program was compiled here, and otherwise a wrong claim of
@@ -214,7 +258,7 @@ fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { by: "phases", sets: all, total, compared: None }
+    ExecutionReport { by: "phases", sets: all, total, compared: None, profile: None }
 }
 
 fn write_run(
@@ -267,23 +311,19 @@ fn write_run(
     )
 }
 
-/// Writes the traces of all sets into one file.
-fn write_trace<'a>(out: &mut dyn Write, traces: impl Iterator<Item = &'a Trace>) -> io::Result<()> {
-    writeln!(out, "[")?;
-    let mut first = true;
-    for trace in traces {
-        let events = conset::fabric::to_perfetto(trace);
-        let inner = events.trim().trim_start_matches('[').trim_end_matches(']').trim();
-        if inner.is_empty() {
-            continue;
+/// Writes the traces of all sets into one file, compressed if its name says so.
+fn write_trace(path: &Path, sources: &mut [TraceSource<'_>]) -> Result<(), InputError> {
+    OutputTarget::new(path).write(|out| {
+        if path.extension().is_none_or(|extension| extension != "gz") {
+            return write_perfetto(out, sources);
         }
-        if !first {
-            writeln!(out, ",")?;
-        }
-        first = false;
-        write!(out, "{inner}")?;
-    }
-    writeln!(out, "\n]")
+        let mut compressed = GzEncoder::new(out, Compression::default());
+        let mut buffer = io::BufWriter::new(&mut compressed);
+        write_perfetto(&mut buffer, sources)?;
+        buffer.flush()?;
+        drop(buffer);
+        compressed.finish().map(drop)
+    })
 }
 
 #[cfg(test)]

@@ -1,27 +1,55 @@
 //! `conset show`: views of a compiled schedule.
 //!
-//! Each view is a list of rows, made by one function of this module and printed as a table or, with
-//! `--json`, as an array of objects with the column names as keys. The checker verifies the schedule
-//! first.
+//! Each view is a list of rows, made by one function of the submodules and printed as a table or, with
+//! `--json`, as an array of objects with the column names as keys; maps and charts are drawn as text.
+//! The checker verifies the schedule first.
 
+mod gantt;
+mod map;
+mod selection;
+mod tables;
+
+use std::io::Write;
 use std::path::Path;
 
 use conset::Compiled;
 use conset::report::Summary;
 use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
-use conset_ir::{
-    At, CellId, ConnectionId, Feed, InputError, Machine, PhaseId, RouteRef, SetSchedule, Sink, Slot,
-};
-use serde::Serialize;
+use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Machine, PhaseId};
 use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
 use crate::commands::compile::write_summary;
+use crate::commands::profile::{self, ProfileFilter};
 use crate::commands::steps;
 use crate::error::CliError;
 use crate::load::{self, Either};
+use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
+use selection::{Selection, check_cell, check_set};
+
+/// The links of a map's table, on machines without a map.
+const TABLE_LINKS: usize = 20;
+
+/// The names of all views.
+const VIEWS: [&str; 15] = [
+    "summary",
+    "phases",
+    "steps",
+    "routes",
+    "timetable",
+    "channels",
+    "links",
+    "contexts",
+    "cells",
+    "map",
+    "gantt",
+    "profile",
+    "cell",
+    "link",
+    "connection",
+];
 
 /// A view of a schedule.
 pub(crate) enum ScheduleView {
@@ -33,8 +61,15 @@ pub(crate) enum ScheduleView {
     Channels,
     Links,
     Contexts,
+    Cells,
+    Map,
+    Gantt,
+    Profile,
     Cell(CellId),
-    Connection(ConnectionId),
+    /// By number (`l148`) or ends (`c37 -> c38`).
+    Link(String),
+    /// By id, name or ends.
+    Connection(String),
 }
 
 /// A table. The first `left` columns are text, the others numbers.
@@ -48,43 +83,119 @@ impl TableRows {
     pub(crate) fn new(columns: &[&'static str], left: usize) -> Self {
         Self { columns: columns.to_vec(), left, rows: Vec::new() }
     }
+
+    /// Sorts by a column, numbers from the greatest to the least, and keeps the first rows.
+    fn arrange(&mut self, sort: Option<&str>, top: Option<usize>) -> Result<(), InputError> {
+        if let Some(name) = sort {
+            let Some(column) = self.columns.iter().position(|column| *column == name) else {
+                let message = "this view has no such column";
+                return Err(InputError::new("--sort", At::Path(name.into()), message)
+                    .help(format!("columns: {}", self.columns.join(", "))));
+            };
+            // The sort is stable, so equal rows keep their order.
+            self.rows.sort_by(|a, b| match (a[column].as_u64(), b[column].as_u64()) {
+                (Some(a), Some(b)) => b.cmp(&a),
+                _ => natural(&a[column]).cmp(&natural(&b[column])),
+            });
+        }
+        self.rows.truncate(top.unwrap_or(usize::MAX));
+        Ok(())
+    }
+}
+
+/// Texts in the order of their words and numbers, so that `c2` is before `c10`.
+fn natural(value: &Value) -> (String, u64) {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let prefix = text[..text.len() - digits.len()].to_owned();
+    (prefix, digits.parse().unwrap_or(0))
 }
 
 pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> {
-    let (file, words) = args.what_and_file.split_last().expect("clap asks for two or three");
+    let (file, words) = args.file_and_view();
     let view = parse_view(words)?;
     let phase = args.phase.as_deref().map(parse_phase).transpose()?;
+    let cell = args.cell.as_deref().map(|word| parse_id(&[word], word, CellId::PREFIX));
+    let cell = cell.transpose()?.map(CellId);
+    if let Some(option) = args.profile.given().filter(|_| !matches!(view, ScheduleView::Profile)) {
+        let error = InputError::new(option, At::Whole, format!("{option} is for profiles"));
+        return Err(error.help("write conset show FILE profile").into());
+    }
+    if words.is_empty() && VIEWS.contains(&file) && !Path::new(file).exists() {
+        let message = format!("which schedule? `{file}` is a view");
+        let error = InputError::new("show", At::Path(file.to_owned()), message);
+        return Err(error.help(format!("write conset show FILE {file}")).into());
+    }
     let compiled = match load::any_compiled_file(Path::new(file), terminal)? {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => return of_steps(&compiled, &view, phase, args, terminal),
     };
-    let only = Selection { phase, set: args.set_name.as_deref() };
+    let set = args.set_name.as_deref();
+    let only = Selection { phase, set, cell, min_words: args.min_words.unwrap_or(0) };
     only.check(&compiled)?;
-    if matches!(view, ScheduleView::Summary) {
-        return summary(&compiled, &only, terminal);
-    }
-    let rows = match view {
-        ScheduleView::Summary => unreachable!("shown above"),
-        ScheduleView::Phases => phases(&compiled, &only),
+    let machine = compiled.schedule().machine();
+    let mut rows = match view {
+        ScheduleView::Summary => return summary(&compiled, &only, terminal),
+        ScheduleView::Map => return maps(&compiled, &only, terminal),
+        ScheduleView::Gantt => {
+            let charts = gantt::charts(&compiled, &only, args.by);
+            return print_drawn(&gantt::rows(&charts), terminal, |out| {
+                charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
+            });
+        }
+        ScheduleView::Profile => {
+            let mut bar = ProgressDisplay::new(terminal.quiet);
+            let report = profile::of_model(&compiled, set, args.profile, &mut bar)?;
+            drop(bar);
+            let filter = ProfileFilter { cells: args.profile.cells, phase, cell };
+            return terminal.print(&report, |out| profile::write(out, &report, filter));
+        }
+        ScheduleView::Phases => tables::phases(&compiled, &only),
         ScheduleView::Steps => {
             let error = InputError::new("show", At::Path("steps".into()), "a schedule of phases");
             return Err(error.help("use show phases, or compile with --by steps").into());
         }
-        ScheduleView::Routes => routes(&compiled, &only, |_| true),
-        ScheduleView::Timetable => timetable(&compiled, &only),
-        ScheduleView::Channels => channels(&compiled, &only),
-        ScheduleView::Links => links(&compiled, &only),
-        ScheduleView::Contexts => contexts(&compiled, &only, None),
+        ScheduleView::Routes => tables::routes(&compiled, &only, |_, _| true),
+        ScheduleView::Timetable => tables::timetable(&compiled, &only),
+        ScheduleView::Channels => tables::channels(&compiled, &only),
+        ScheduleView::Links => tables::links(&compiled, &only),
+        ScheduleView::Contexts => tables::contexts(&compiled, &only, None),
+        ScheduleView::Cells => tables::cells(&compiled, &only),
         ScheduleView::Cell(cell) => {
-            check_cell(compiled.schedule().machine(), cell)?;
-            contexts(&compiled, &only, Some(cell))
+            check_cell(machine, cell)?;
+            tables::contexts(&compiled, &only, Some(cell))
         }
-        ScheduleView::Connection(x) => {
-            check_connection(&compiled, &only, x)?;
-            routes(&compiled, &only, |route| route.connection == x)
+        ScheduleView::Link(word) => {
+            let links = find_links(machine, &word)?;
+            tables::routes(&compiled, &only, |_, route| {
+                route.links().iter().any(|link| links.contains(link))
+            })
+        }
+        ScheduleView::Connection(word) => {
+            let sets = compiled.schedule().sets().iter().map(|s| s.timetable.routing().set());
+            let sets: Vec<&ConnectionSet> = sets
+                .map(|set| &**set)
+                .filter(|s| set.is_none_or(|name| name == s.name()))
+                .collect();
+            let wanted = find_connections(&sets, &word)?;
+            tables::routes(&compiled, &only, |set, route| {
+                wanted.binary_search(&(set.name().to_owned(), route.connection)).is_ok()
+            })
         }
     };
+    let busiest = |column| args.top.is_some().then_some(column);
+    let default = match view_name(words) {
+        "links" => busiest("clocks"),
+        "cells" => busiest("idle"),
+        "routes" | "timetable" | "link" => busiest("words"),
+        _ => None,
+    };
+    rows.arrange(args.sort.as_deref().or(default), args.top)?;
     print(&rows, terminal)
+}
+
+fn view_name(words: &[String]) -> &str {
+    words.first().map_or("summary", String::as_str)
 }
 
 /// Shows a schedule of steps.
@@ -99,6 +210,11 @@ fn of_steps(
         let error = InputError::new("--phase", At::Whole, "a schedule of steps has no phases");
         return Err(error.help("leave out --phase").into());
     }
+    let phases_only = [("--cell", args.cell.is_some()), ("--min-words", args.min_words.is_some())];
+    if let Some((option, _)) = phases_only.into_iter().find(|(_, given)| *given) {
+        let error = InputError::new(option, At::Whole, "a schedule of steps has no such filter");
+        return Err(error.help("use show cell C, or show connection X").into());
+    }
     let names: Vec<&str> =
         compiled.schedule().sets().iter().map(|set| set.steps.set().name()).collect();
     let only = args.set_name.as_deref();
@@ -109,16 +225,10 @@ fn of_steps(
             let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
             steps::write_summary(&claimed, only, terminal)
         }
-        Some(rows) => print(&rows, terminal),
-    }
-}
-
-/// Refuses the name of a set that does not exist.
-fn check_set(wanted: Option<&str>, names: &[&str]) -> Result<(), InputError> {
-    match wanted.filter(|name| !names.contains(name)) {
-        None => Ok(()),
-        Some(name) => Err(InputError::new("--set", At::Path(name.into()), "no set of that name")
-            .help(format!("sets: {}", names.join(", ")))),
+        Some(mut rows) => {
+            rows.arrange(args.sort.as_deref(), args.top)?;
+            print(&rows, terminal)
+        }
     }
 }
 
@@ -143,20 +253,54 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
     terminal.print(&summary, |out| write_summary(out, &summary))
 }
 
+/// Draws the machine with the loads of its links, one map for each selected set and phase.
+fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
+    let machine = compiled.schedule().machine();
+    print_drawn(&tables::links(compiled, only), terminal, |out| {
+        for (_, set) in only.sets(compiled) {
+            let routing = set.timetable.routing();
+            for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
+                let mut loads = map::LinkLoads::new(machine);
+                routes
+                    .iter()
+                    .filter(|route| only.has(route))
+                    .for_each(|route| loads.add(route.links(), route.words.into()));
+                writeln!(out, "{} {phase}: words over each link", routing.set().name())?;
+                match map::draw(machine, &loads) {
+                    Some(drawn) => write!(out, "{drawn}")?,
+                    None => {
+                        let header = ["link", "from", "to", "routes", "words", "clocks"];
+                        let mut table = text::table(&header, 3);
+                        for row in map::table(machine, &loads, TABLE_LINKS) {
+                            table.add_row(row);
+                        }
+                        text::write_table(out, &table)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn wrong(words: &[&str], message: String) -> InputError {
+    InputError::new("show", At::Path(words.join(" ")), message).help(
+        "WHAT is summary, phases, routes, timetable, channels, links, contexts, cells, map, gantt, \
+         profile, cell C, link L or connection X; of a schedule of steps: summary, steps, cell C or \
+         connection X",
+    )
+}
+
+fn parse_id(words: &[&str], word: &str, prefix: &str) -> Result<u32, InputError> {
+    let digits = word.strip_prefix(prefix).unwrap_or(word);
+    let parsed = digits.parse::<u32>();
+    parsed.map_err(|_| wrong(words, format!("`{word}` is not an id like {prefix}5")))
+}
+
 fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
-    let wrong = |message: String| {
-        InputError::new("show", At::Path(words.join(" ")), message).help(
-            "WHAT is summary, phases, routes, timetable, channels, links, contexts, cell C or \
-             connection X; of a schedule of steps: summary, steps, cell C or connection X",
-        )
-    };
-    let id = |word: &str, prefix: &str| {
-        let digits = word.strip_prefix(prefix).unwrap_or(word);
-        digits.parse::<u32>().map_err(|_| wrong(format!("`{word}` is not an id like {prefix}5")))
-    };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(match words.as_slice() {
-        ["summary"] => ScheduleView::Summary,
+        [] | ["summary"] => ScheduleView::Summary,
         ["phases"] => ScheduleView::Phases,
         ["steps"] => ScheduleView::Steps,
         ["routes"] => ScheduleView::Routes,
@@ -164,341 +308,98 @@ fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
         ["channels"] => ScheduleView::Channels,
         ["links"] => ScheduleView::Links,
         ["contexts"] => ScheduleView::Contexts,
-        ["cell", word] => ScheduleView::Cell(CellId(id(word, CellId::PREFIX)?)),
-        ["connection", word] => {
-            ScheduleView::Connection(ConnectionId(id(word, ConnectionId::PREFIX)?))
+        ["cells"] => ScheduleView::Cells,
+        ["map"] => ScheduleView::Map,
+        ["gantt"] => ScheduleView::Gantt,
+        ["profile"] => ScheduleView::Profile,
+        ["cell", word] => ScheduleView::Cell(CellId(parse_id(&words, word, CellId::PREFIX)?)),
+        ["link", word] => ScheduleView::Link((*word).to_owned()),
+        ["connection", word] => ScheduleView::Connection((*word).to_owned()),
+        ["cell" | "link" | "connection"] => {
+            return Err(wrong(&words, format!("which {}?", words[0])));
         }
-        ["cell" | "connection"] => return Err(wrong(format!("which {}?", words[0]))),
-        _ => return Err(wrong(format!("unknown view `{}`", words.join(" ")))),
+        _ => return Err(wrong(&words, format!("unknown view `{}`", words.join(" ")))),
     })
 }
 
-/// The part of a schedule to show.
-struct Selection<'a> {
-    phase: Option<PhaseId>,
-    set: Option<&'a str>,
+/// Two cells, as in `c45 -> c37` or `c45->c37`.
+fn parse_ends(word: &str) -> Option<(CellId, CellId)> {
+    let (from, to) = word.split_once("->")?;
+    let cell = |word: &str| {
+        let word = word.trim();
+        word.strip_prefix(CellId::PREFIX).unwrap_or(word).parse().ok().map(CellId)
+    };
+    Some((cell(from)?, cell(to)?))
 }
 
-impl Selection<'_> {
-    fn check(&self, compiled: &Compiled) -> Result<(), InputError> {
-        let sets = compiled.schedule().sets();
-        let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
-        check_set(self.set, &names)?;
-        let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
-        if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
-            return Err(InputError::new(
-                "--phase",
-                At::Path(phase.to_string()),
-                match most {
-                    0 => "there are no phases".to_owned(),
-                    most => format!("the phases are p0 to p{}", most - 1),
-                },
-            ));
+/// The links with a number or ends.
+fn find_links(machine: &Machine, word: &str) -> Result<Vec<LinkId>, InputError> {
+    let fail = |message: String, help: String| {
+        Err(InputError::new("show link", At::Path(word.to_owned()), message).help(help))
+    };
+    if let Some((from, to)) = parse_ends(word) {
+        check_cell(machine, from)?;
+        check_cell(machine, to)?;
+        let links: Vec<LinkId> = machine.links_between(from, to).collect();
+        if links.is_empty() {
+            let next = machine.outgoing(from).iter().map(|&link| machine.link(link).target);
+            let next: Vec<String> = next.map(|cell| cell.to_string()).collect();
+            let message = format!("no link joins {from} to {to}");
+            return fail(message, format!("links from {from} lead to {}", next.join(", ")));
         }
-        Ok(())
+        return Ok(links);
     }
-
-    fn sets<'b>(&self, compiled: &'b Compiled) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
-        compiled
-            .schedule()
-            .sets()
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| self.set.is_none_or(|name| s.timetable.routing().set().name() == name))
+    let link = parse_id(&["link", word], word, LinkId::PREFIX)?;
+    if to_u64(machine.link_count()) <= u64::from(link) {
+        let last = match machine.link_count() {
+            0 => "the machine has no links".to_owned(),
+            count => format!("the machine has links l0 to l{}", count - 1),
+        };
+        return fail(last, "a link can also be named by its ends: 'c0 -> c1'".to_owned());
     }
+    Ok(vec![LinkId(link)])
+}
 
-    /// Visits every selected route with its set, phase and slot.
-    fn for_each_route<'b>(
-        &self,
-        compiled: &'b Compiled,
-        mut visit: impl FnMut(&'b SetSchedule, PhaseId, RouteRef<'b>, Slot),
-    ) {
-        for (_, set) in self.sets(compiled) {
-            for ((id, routes), times) in set.timetable.routing().iter().zip(set.timetable.phases())
-            {
-                if self.phase.is_none_or(|phase| phase == id) {
-                    for (route, &slot) in routes.iter().zip(&times.slots) {
-                        visit(set, id, route, slot);
-                    }
-                }
-            }
-        }
+/// The connections with an id, a name or ends, by set, in order.
+pub(crate) fn find_connections(
+    sets: &[&ConnectionSet],
+    word: &str,
+) -> Result<Vec<(String, ConnectionId)>, InputError> {
+    let ends = parse_ends(word);
+    let id = word.strip_prefix(ConnectionId::PREFIX).unwrap_or(word).parse().ok();
+    let mut found = Vec::new();
+    for set in sets {
+        let fits = |x: ConnectionId| {
+            let connection = set.get(x);
+            let name = connection.name.as_deref() == Some(word);
+            let ends = ends == Some((connection.source, connection.target));
+            name || ends || Some(x) == id.map(ConnectionId)
+        };
+        let fitting = set.iter().map(|(x, _)| x).filter(|&x| fits(x));
+        found.extend(fitting.map(|x| (set.name().to_owned(), x)));
     }
-}
-
-fn check_cell(machine: &Machine, cell: CellId) -> Result<(), InputError> {
-    if cell.index() < machine.cell_count() {
-        return Ok(());
+    if !found.is_empty() {
+        found.sort_unstable();
+        return Ok(found);
     }
-    Err(InputError::new(
-        "show cell",
-        At::Path(cell.to_string()),
-        format!("the machine has cells c0 to c{}", machine.cell_count() - 1),
-    ))
-}
-
-fn check_connection(
-    compiled: &Compiled,
-    only: &Selection<'_>,
-    x: ConnectionId,
-) -> Result<(), InputError> {
-    let most = only.sets(compiled).map(|(_, s)| s.timetable.routing().set().len()).max();
-    let most = most.unwrap_or(0);
-    if x.index() < most {
-        return Ok(());
-    }
-    Err(InputError::new(
-        "show connection",
-        At::Path(x.to_string()),
-        match most {
-            0 => "there are no connections".to_owned(),
-            most => format!("the connections are x0 to x{}", most - 1),
-        },
-    ))
-}
-
-fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    // With timed starts, the length of a phase without contention is proved.
-    let timed = compiled.schedule().machine().parameters().has_timed_starts();
-    let columns = [
-        "set",
-        "phase",
-        "routes",
-        "words",
-        "hops",
-        "makespan",
-        "predicted",
-        "max_sharing",
-        "proved",
-    ];
-    let mut rows = TableRows::new(&columns[..if timed { 9 } else { 8 }], 2);
-    for (index, set) in only.sets(compiled) {
-        let lengths = conset::verify::phase_lengths(&set.timetable);
-        let prediction = &compiled.sets()[index].prediction;
-        let routing = set.timetable.routing();
-        for (id, phase) in routing.iter() {
-            if only.phase.is_some_and(|wanted| wanted != id) {
-                continue;
-            }
-            let predicted = &prediction.phases[id.index()];
-            rows.rows.push(vec![
-                routing.set().name().into(),
-                id.to_string().into(),
-                phase.len().into(),
-                phase.iter().map(|r| u64::from(r.words)).sum::<u64>().into(),
-                phase.iter().map(|r| to_u64(r.hops())).sum::<u64>().into(),
-                set.timetable.phases()[id.index()].makespan.into(),
-                predicted.clocks.into(),
-                predicted.max_sharing.into(),
-            ]);
-            if let Some(row) = rows.rows.last_mut().filter(|_| timed) {
-                row.push(lengths[id.index()].map_or(Value::from("no"), Value::from));
-            }
-        }
-    }
-    rows
-}
-
-/// `c3/ch0 -> c4/ch5`, as in the text form.
-fn path(route: &RouteRef<'_>) -> String {
-    let stops: Vec<String> =
-        route.cells.iter().zip(route.channels).map(|(c, ch)| format!("{c}/{ch}")).collect();
-    stops.join(" -> ")
-}
-
-fn routes(
-    compiled: &Compiled,
-    only: &Selection<'_>,
-    keep: impl Fn(&RouteRef<'_>) -> bool,
-) -> TableRows {
-    let mut rows = TableRows::new(
-        &["set", "phase", "connection", "name", "route", "words", "hops", "start", "duration"],
-        5,
-    );
-    only.for_each_route(compiled, |set, phase, route, slot| {
-        if keep(&route) {
-            let set = set.timetable.routing().set();
-            rows.rows.push(vec![
-                set.name().into(),
-                phase.to_string().into(),
-                route.connection.to_string().into(),
-                set.get(route.connection).name.as_deref().unwrap_or("").into(),
-                path(&route).into(),
-                route.words.into(),
-                route.hops().into(),
-                slot.start.into(),
-                slot.duration.into(),
-            ]);
-        }
-    });
-    rows
-}
-
-fn timetable(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let mut listed = Vec::new();
-    only.for_each_route(compiled, |set, phase, route, slot| {
-        listed.push((set, phase, slot, route));
-    });
-    // The sort is stable, so sets stay in their order of execution.
-    listed.sort_by_key(|(_, phase, slot, route)| (*phase, slot.start, route.connection));
-    let mut rows = TableRows::new(
-        &["set", "phase", "connection", "source", "target", "start", "end", "words"],
-        5,
-    );
-    for (set, phase, slot, route) in listed {
-        let set = set.timetable.routing().set();
-        let connection = set.get(route.connection);
-        rows.rows.push(vec![
-            set.name().into(),
-            phase.to_string().into(),
-            route.connection.to_string().into(),
-            connection.source.to_string().into(),
-            connection.target.to_string().into(),
-            slot.start.into(),
-            slot.end().into(),
-            route.words.into(),
-        ]);
-    }
-    rows
-}
-
-fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let machine = compiled.schedule().machine();
-    let mut rows = TableRows::new(&["set", "phase", "cell", "used", "of", "words"], 3);
-    for_each_phase(compiled, only, |set, phase, routes| {
-        let mut used = vec![(0u64, 0u64); machine.cell_count()];
-        for route in routes.iter() {
-            for cell in route.cells {
-                used[cell.index()].0 += 1;
-                used[cell.index()].1 += u64::from(route.words);
-            }
-        }
-        for (cell, (count, words)) in used.into_iter().enumerate().filter(|(_, u)| u.0 > 0) {
-            rows.rows.push(vec![
-                set.into(),
-                phase.to_string().into(),
-                CellId::from_index(cell).to_string().into(),
-                count.into(),
-                machine.parameters().channels_per_cell.into(),
-                words.into(),
-            ]);
-        }
-    });
-    rows
-}
-
-fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let machine = compiled.schedule().machine();
-    let mut rows =
-        TableRows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
-    for_each_phase(compiled, only, |set, phase, routes| {
-        let mut used = vec![(0u64, 0u64); machine.link_count()];
-        for route in routes.iter() {
-            for link in route.links() {
-                used[link.index()].0 += 1;
-                used[link.index()].1 += u64::from(route.words);
-            }
-        }
-        for (row, (count, words)) in used.into_iter().enumerate().filter(|(_, u)| u.0 > 0) {
-            let id = conset_ir::LinkId::from_index(row);
-            let link = machine.link(id);
-            rows.rows.push(vec![
-                set.into(),
-                phase.to_string().into(),
-                id.to_string().into(),
-                link.source.to_string().into(),
-                link.target.to_string().into(),
-                count.into(),
-                words.into(),
-                (words * u64::from(machine.parameters().link_clocks_per_word)).into(),
-            ]);
-        }
-    });
-    rows
-}
-
-fn for_each_phase(
-    compiled: &Compiled,
-    only: &Selection<'_>,
-    mut visit: impl FnMut(&str, PhaseId, &conset_ir::PhaseRoutes),
-) {
-    for (_, set) in only.sets(compiled) {
-        let routing = set.timetable.routing();
-        for (id, phase) in routing.iter() {
-            if only.phase.is_none_or(|wanted| wanted == id) {
-                visit(routing.set().name(), id, phase);
-            }
-        }
-    }
-}
-
-/// Forwarding tables and operation lists, of one cell or of all.
-fn contexts(compiled: &Compiled, only: &Selection<'_>, cell: Option<CellId>) -> TableRows {
-    let mut rows = TableRows::new(
-        &["set", "phase", "cell", "what", "channel", "from", "to", "start", "words"],
-        7,
-    );
-    for (index, set) in only.sets(compiled) {
-        let name = set.timetable.routing().set().name();
-        for (p, phase) in compiled.image().sets()[index].phases.iter().enumerate() {
-            let p = PhaseId::from_index(p);
-            if only.phase.is_some_and(|wanted| wanted != p) {
-                continue;
-            }
-            for (id, context) in phase.cells().filter(|(id, _)| cell.is_none_or(|c| c == *id)) {
-                let head = [name.to_owned(), p.to_string(), id.to_string()].map(Value::from);
-                for entry in context.entries {
-                    let from = match entry.feed {
-                        Feed::Gate(x) => format!("gate {x}"),
-                        Feed::Link(link) => link.to_string(),
-                    };
-                    let to = match entry.sink {
-                        Sink::Gate(x) => format!("gate {x}"),
-                        Sink::Forward { link, channel } => format!("{link}/{channel}"),
-                    };
-                    let tail = ["forward".to_owned(), entry.channel.to_string(), from, to];
-                    let mut row = head.to_vec();
-                    row.extend(tail.map(Value::from));
-                    row.extend([Value::Null, Value::Null]);
-                    rows.rows.push(row);
-                }
-                for op in context.operations {
-                    let (what, from, to) = match op.direction {
-                        conset_ir::Direction::Send => ("send", op.connection.to_string(), "gate"),
-                        conset_ir::Direction::Receive => ("receive", "gate".to_owned(), ""),
-                    };
-                    let to = if to.is_empty() { op.connection.to_string() } else { to.to_owned() };
-                    let tail = [what.to_owned(), op.channel.to_string(), from, to];
-                    let mut row = head.to_vec();
-                    row.extend(tail.map(Value::from));
-                    row.extend([op.start.into(), op.words.into()]);
-                    rows.rows.push(row);
-                }
-            }
-        }
-    }
-    rows
-}
-
-/// Rows as JSON.
-#[derive(Serialize)]
-struct ShownRows {
-    rows: Vec<Map<String, Value>>,
+    let most = sets.iter().map(|set| set.len()).max().unwrap_or(0);
+    let message = match (most, ends, id) {
+        (0, ..) => "there are no connections".to_owned(),
+        (_, Some((source, target)), _) => format!("no connection is from {source} to {target}"),
+        (_, None, Some(_)) => format!("the connections are x0 to x{}", most - 1),
+        (..) => "no connection has this name".to_owned(),
+    };
+    let shown = match id {
+        Some(id) => ConnectionId(id).to_string(),
+        None => word.to_owned(),
+    };
+    Err(InputError::new("show connection", At::Path(shown), message)
+        .help("write an id, 12 or x12, a name, or ends: 'c45 -> c37'"))
 }
 
 fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
-    let objects: Vec<Map<String, Value>> = if terminal.json {
-        rows.rows
-            .iter()
-            .map(|row| {
-                rows.columns.iter().map(|c| (*c).to_owned()).zip(row.iter().cloned()).collect()
-            })
-            .collect()
-    } else {
-        Vec::new()
-    };
-    terminal.print(&ShownRows { rows: objects }, |out| {
-        let mut table = text::table(&rows.columns, rows.left);
+    let mut table = text::table(&rows.columns, rows.left);
+    if !terminal.json {
         for row in &rows.rows {
             table.add_row(row.iter().map(|value| match value {
                 Value::String(words) => words.clone(),
@@ -506,6 +407,28 @@ fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
                 other => other.as_u64().map_or_else(|| other.to_string(), text::number),
             }));
         }
-        text::write_table(out, &table)
-    })
+    }
+    terminal.print(&objects(rows, terminal), |out| text::write_table(out, &table))
+}
+
+/// Prints a drawing, or with `--json` the rows that it was drawn from.
+fn print_drawn(
+    rows: &TableRows,
+    terminal: &Terminal,
+    draw: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), CliError> {
+    terminal.print(&objects(rows, terminal), draw)
+}
+
+/// The rows as objects, for JSON.
+fn objects(rows: &TableRows, terminal: &Terminal) -> Vec<Map<String, Value>> {
+    let object = |row: &Vec<Value>| {
+        rows.columns.iter().map(|c| (*c).to_owned()).zip(row.iter().cloned()).collect()
+    };
+    if terminal.json { rows.rows.iter().map(object).collect() } else { Vec::new() }
+}
+
+/// Whether a word is the name of a view.
+pub(crate) fn is_view(word: &str) -> bool {
+    VIEWS.contains(&word)
 }

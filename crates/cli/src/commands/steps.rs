@@ -9,12 +9,13 @@ use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{At, Document, InputError, Machine, SetSteps, StepId, StepMessage};
+use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compile::OutputFormat;
-use crate::commands::show::{ScheduleView, TableRows};
+use crate::commands::profile::{self, ProfileFilter, ProfileReport};
+use crate::commands::show::{ScheduleView, TableRows, find_connections};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::text::{self, Terminal};
@@ -188,6 +189,19 @@ struct StepsRunReport<'a> {
     total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
+    /// Where every clock went (`--profile`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileReport>,
+}
+
+/// What `run` shows of step plans beside its measurements.
+pub(crate) struct RunOutput<'a> {
+    pub(crate) compared: Option<Compared>,
+    pub(crate) profile: Option<ProfileReport>,
+    /// Whether the profile shows the cells.
+    pub(crate) cells: bool,
+    /// Where the trace was written.
+    pub(crate) trace: Option<&'a Path>,
 }
 
 /// Sums over the sets.
@@ -208,9 +222,8 @@ struct SumOfStepSets {
 /// Words that did not arrive, which is a bug.
 pub(crate) fn write_runs(
     compiled: &CompiledSteps,
-    compared: Option<Compared>,
+    shown: RunOutput<'_>,
     runs: &[StepMeasurement],
-    trace: Option<&Path>,
     terminal: &Terminal,
 ) -> Result<(), CliError> {
     let summaries: Vec<&StepRunSummary> = runs.iter().map(|run| &run.summary).collect();
@@ -225,7 +238,8 @@ pub(crate) fn write_runs(
             payload_ok: summaries.iter().all(|run| run.payload_ok),
         },
         sets: summaries,
-        compared,
+        compared: shown.compared,
+        profile: shown.profile,
     };
     terminal.print(&report, |out| {
         write_machine(out, compiled.schedule().machine())?;
@@ -234,7 +248,11 @@ pub(crate) fn write_runs(
         for run in &report.sets {
             write_run(out, run)?;
         }
-        match trace {
+        if let Some(profiled) = &report.profile {
+            let filter = ProfileFilter { cells: shown.cells, ..ProfileFilter::default() };
+            profile::write(out, profiled, filter)?;
+        }
+        match shown.trace {
             Some(path) => writeln!(out, "wrote {}", path.display()),
             None => Ok(()),
         }
@@ -294,12 +312,14 @@ pub(crate) fn view(
     };
     Ok(Some(match view {
         ScheduleView::Summary => return Ok(None),
-        ScheduleView::Steps => messages(sets(), |_| true),
-        ScheduleView::Connection(x) => {
-            if !sets().any(|set| x.index() < set.steps.set().len()) {
-                return Err(wrong(&format!("there is no connection {x}")));
-            }
-            messages(sets(), |message| message.pieces.iter().any(|p| p.connection == *x))
+        ScheduleView::Steps => messages(sets(), |_, _| true),
+        ScheduleView::Connection(word) => {
+            let known: Vec<&ConnectionSet> = sets().map(|set| &**set.steps.set()).collect();
+            let wanted = find_connections(&known, word)?;
+            messages(sets(), |set, message| {
+                let has = |x| wanted.binary_search(&(set.name().to_owned(), x)).is_ok();
+                message.pieces.iter().any(|piece| has(piece.connection))
+            })
         }
         ScheduleView::Cell(cell) => {
             let machine = compiled.schedule().machine();
@@ -369,12 +389,12 @@ pub(crate) fn write_summary(
 
 fn messages<'a>(
     sets: impl Iterator<Item = &'a SetSteps>,
-    shown: impl Fn(&StepMessage<'_>) -> bool,
+    shown: impl Fn(&ConnectionSet, &StepMessage<'_>) -> bool,
 ) -> TableRows {
     let mut rows = TableRows::new(&["set", "step", "from", "to", "pieces", "words"], 5);
     for set in sets {
         for (step, messages) in set.steps.iter() {
-            for message in messages.filter(&shown) {
+            for message in messages.filter(|message| shown(set.steps.set(), message)) {
                 rows.rows.push(vec![
                     set.steps.set().name().into(),
                     step.to_string().into(),

@@ -132,7 +132,9 @@ impl MessageEngine {
     }
 
     pub(crate) fn push_event(&mut self, direction: Direction, number: u32, start: u64) {
-        let message = self.worms[index(number)].message;
-        self.events.push(MessageEvent { direction, message, start });
+        let worm = &self.worms[index(number)];
+        let (message, arrived) = (worm.message, worm.arrived);
+        let arrived = (direction == Direction::Receive).then_some(arrived);
+        self.events.push(MessageEvent { direction, message, start, arrived });
     }
 }

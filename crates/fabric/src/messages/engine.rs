@@ -56,6 +56,8 @@ pub struct MessageEvent {
     pub message: Message,
     /// When the software of this end started, in clocks. The event occurs at the present clock.
     pub start: u64,
+    /// When the header arrived at the target's cell; `None` for sends.
+    pub arrived: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,7 +229,7 @@ impl MessageEngine {
         }
         let extra = self.base.machine.parameters().message_extra_words;
         let length = words.saturating_add(extra).max(1);
-        let worm = Worm { message, length, route, hops: 0, head: NONE, live: true };
+        let worm = Worm { message, length, route, hops: 0, head: NONE, arrived: 0, live: true };
         if self.free.pop().is_some() {
             self.worms[index(number)] = worm;
         } else {

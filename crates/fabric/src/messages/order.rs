@@ -10,6 +10,8 @@ use std::cmp::Reverse;
 use conset_ir::convert::{index, to_u64, to_usize};
 use conset_ir::{ConnectionId, ConnectionSet};
 
+use super::run::{MessageOptions, MessageOrder};
+
 /// The messages of each cell, in the order of sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendLists {
@@ -38,6 +40,18 @@ impl SendLists {
             *at += 1;
         }
         Self { first, ids }
+    }
+
+    /// The lists of the first `cells` cells in the order of the options.
+    pub fn of_set(set: &ConnectionSet, cells: usize, options: &MessageOptions) -> Self {
+        let mut lists = Self::in_order(set, cells);
+        match options.order {
+            MessageOrder::Given => {}
+            MessageOrder::LongestFirst => lists.longest_first(set),
+            MessageOrder::Staggered => lists.stagger(set),
+            MessageOrder::Random => lists.shuffle(options.seed),
+        }
+        lists
     }
 
     /// The list of a cell, for reordering.

@@ -25,6 +25,8 @@ pub(crate) struct Worm {
     pub(crate) hops: usize,
     /// The channel of its header; `NONE` before the launch and during the reception.
     pub(crate) head: u32,
+    /// When its header arrived at the target's cell; 0 before that.
+    pub(crate) arrived: u64,
     pub(crate) live: bool,
 }
 
@@ -70,6 +72,7 @@ impl MessageEngine {
             }
             None => {
                 let cell = worm.message.target.0;
+                self.worms[index(number)].arrived = self.base.now;
                 if self.protocol == Protocol::Rendezvous {
                     return self.start_receiving(cell, row, number);
                 }

@@ -145,13 +145,7 @@ pub fn run_checked(
     set: &ConnectionSet,
     options: &MessageOptions,
 ) -> Result<MessagesReport, Fault> {
-    let mut lists = SendLists::in_order(set, machine.agent_count());
-    match options.order {
-        MessageOrder::Given => {}
-        MessageOrder::LongestFirst => lists.longest_first(set),
-        MessageOrder::Staggered => lists.stagger(set),
-        MessageOrder::Random => lists.shuffle(options.seed),
-    }
+    let lists = SendLists::of_set(set, machine.agent_count(), options);
     run_lists(machine, set, &lists, options)
 }
 
@@ -218,10 +212,12 @@ pub(super) fn span(event: &MessageEvent, now: u64) -> StreamSpan {
         cell: if event.direction == Direction::Send { source } else { target },
         direction: event.direction,
         connection: label,
+        first_word: 0,
         words,
         slot: 0,
         open: event.start,
         close: now,
+        arrived: event.arrived,
     }
 }
 

@@ -386,10 +386,12 @@ impl FabricDriver<'_> {
             cell: if event.direction == Direction::Send { ends.0 } else { ends.1 },
             direction: event.direction,
             connection,
+            first_word: 0,
             words: event.message.words,
             slot: 0,
             open: event.start,
             close,
+            arrived: event.arrived,
         });
     }
 

@@ -9,7 +9,9 @@ use conset_runtime::ir::{
 };
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::{Cell, CellError, Op, Word};
-use conset_scheduler::steps::{Levels, StepOrder, factorisations};
+use conset_scheduler::steps::{
+    Levels, LevelsSpec, Numbering, PieceRoute, Place, PlaceDigit, Share, StepOrder, factorisations,
+};
 
 /// Random numbers (SplitMix64), the same on all ranks.
 pub(crate) struct Rng(pub(crate) u64);
@@ -33,17 +35,43 @@ pub(crate) fn case(seed: u64) -> Steps {
     let mut rng = Rng(seed);
     let machine = machine(&mut rng);
     let set = Arc::new(set(&mut rng, machine.agent_count() as u32));
-    let radices = factorisations(machine.endpoints().count().max(1) as u32, 3);
-    let levels = if rng.below(3) == 0 || radices.is_empty() {
-        Levels::direct(&machine, StepOrder::ALL[rng.below(6) as usize])
-    } else {
-        let radices = &radices[rng.below(radices.len() as u32) as usize];
-        Levels::new(&machine, radices, StepOrder::ALL[rng.below(6) as usize]).unwrap()
-    };
+    let levels = planner(&mut rng, &machine);
     let mut routes = MessageRoutes::new(&machine);
     let mut route = |from, to, links: &mut Vec<LinkId>| assert!(routes.links(from, to, links));
     let steps = levels.plan(&machine, &set, machine.parameters().protocol, &mut route).unwrap();
     if rng.below(3) == 0 { divided(&steps, &mut rng) } else { steps }
+}
+
+/// A planner of any route, numbering and order that fit the machine.
+fn planner(rng: &mut Rng, machine: &Machine) -> Levels {
+    let order = StepOrder::ALL[rng.below(6) as usize];
+    if rng.below(4) == 0 {
+        return Levels::direct(machine, order);
+    }
+    let mut spec = LevelsSpec::new(order);
+    spec.inverse = rng.below(2) == 0;
+    if rng.below(4) == 0 {
+        let share = format!("0.{}", 1 + rng.below(9));
+        spec.route = PieceRoute::Halves(Share::parse(&share).unwrap());
+        return Levels::of_spec(machine, spec).unwrap();
+    }
+    let all = factorisations(machine.endpoints().count().max(1) as u32, 3);
+    let radices = &all[rng.below(all.len() as u32) as usize];
+    spec.route = PieceRoute::digits(radices).unwrap();
+    if rng.below(3) == 0 {
+        let mut digit = |_| {
+            let at = rng.below(radices.len() as u32) as usize;
+            if rng.below(2) == 0 { PlaceDigit::Source(at) } else { PlaceDigit::Target(at) }
+        };
+        let place = Place((0..radices.len()).map(&mut digit).collect());
+        let places = vec![place, Place((0..radices.len()).map(&mut digit).collect())];
+        spec.route = PieceRoute::places(radices, places).unwrap();
+    }
+    spec.numbering = Numbering::ALL[rng.below(4) as usize];
+    // Tiles need not divide the machine.
+    Levels::of_spec(machine, spec.clone()).unwrap_or_else(|_| {
+        Levels::of_spec(machine, LevelsSpec { numbering: Numbering::Given, ..spec }).unwrap()
+    })
 }
 
 fn machine(rng: &mut Rng) -> Arc<Machine> {

@@ -1,10 +1,8 @@
-//! Levels: how pieces travel from cell to cell, and which of them travel together.
+//! Levels: which pieces travel together, from cell to cell.
 //!
-//! Cell number `c` has the digits `c1, ..., ck` in the radices `r1, ..., rk`, the first the most
-//! significant. A piece of a connection from `s` to `d` is, before level `i`, at the cell with the
-//! digits `d1 .. d(i-1), si .. sk`, and after it at `d1 .. di, s(i+1) .. sk`. If that cell does not
-//! exist, the last cell `p - 1` stands for it: all numbers with the digits `d1 .. di` are an interval
-//! that has `d`, which exists, and the number that does not, so `p - 1` is in it too.
+//! The places of the pieces before and after each level are those of a route (module `route`). All
+//! pieces that go between the same two cells in a level are one message. Messages of a level are
+//! arranged in steps by an order (module `order`).
 
 use std::sync::Arc;
 
@@ -13,18 +11,37 @@ use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Machine, Piece, ShapeError, StepMessages, Steps,
 };
 
+use super::numbering::Numbering;
 use super::order::StepOrder;
+use super::route::{LevelDigits, NumberedRoute, PieceRoute};
+use super::spec::LevelsSpec;
 use super::{MessageCosts, MessageRoute, Protocol};
 
-/// A planner: the radices of its levels, the numbering of the cells and the order within a level.
+/// A planner: the route of pieces in levels, the numbering of the cells and the order within a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    radices: Vec<u32>,
+    spec: LevelsSpec,
     cells: Arc<[CellId]>,
-    order: StepOrder,
 }
 
 impl Levels {
+    /// The planner of a specification for a machine.
+    ///
+    /// # Errors
+    /// A route or a numbering that does not fit the machine.
+    pub fn of_spec(machine: &Machine, spec: LevelsSpec) -> Result<Self, ShapeError> {
+        let first = match &spec.route {
+            PieceRoute::Digits { radices, .. } => radices.first().copied().unwrap_or(1),
+            PieceRoute::Halves(_) if spec.numbering != Numbering::Given => {
+                let message = "halves number the cells themselves; expected `given`";
+                return Err(ShapeError::new("numbering", message));
+            }
+            PieceRoute::Halves(_) => 1,
+        };
+        let cells = spec.numbering.cells(machine, first)?;
+        Self::checked(spec, cells)
+    }
+
     /// Levels of the given radices over the live cells of a machine in the order of their ids.
     ///
     /// # Errors
@@ -42,37 +59,31 @@ impl Levels {
         radices: &[u32],
         order: StepOrder,
     ) -> Result<Self, ShapeError> {
-        let product = radices.iter().try_fold(1u64, |product, &radix| {
-            product.checked_mul(radix.into()).filter(|&p| radix >= 2 && p <= 1 << 32)
-        });
-        let Some(product) = product else {
-            let message = "every radix is at least 2, and their product at most 2^32";
-            return Err(ShapeError::new("radices", message));
-        };
-        if product < to_u64(cells.len()) {
-            return Err(ShapeError::new(
+        Self::checked(LevelsSpec::digits(radices, order)?, cells)
+    }
+
+    fn checked(spec: LevelsSpec, cells: Arc<[CellId]>) -> Result<Self, ShapeError> {
+        spec.route.check()?;
+        match spec.route.cells() {
+            Some(product) if product < to_u64(cells.len()) => Err(ShapeError::new(
                 "radices",
                 format!("a product of {product} for {} cells, expected no less", cells.len()),
-            ));
+            )),
+            _ => Ok(Self { spec, cells }),
         }
-        Ok(Self { radices: radices.to_vec(), cells, order })
     }
 
     /// One level, in which every cell sends to every other one directly.
     pub fn direct(machine: &Machine, order: StepOrder) -> Self {
         let cells: Arc<[CellId]> = machine.endpoints().collect();
         let radices = vec![to_u32(cells.len().max(2))];
-        Self { radices, cells, order }
+        let route = PieceRoute::Digits { radices, places: Vec::new() };
+        Self { spec: LevelsSpec { route, ..LevelsSpec::new(order) }, cells }
     }
 
-    /// The radices, the first of the most significant digit.
-    pub fn radices(&self) -> &[u32] {
-        &self.radices
-    }
-
-    /// The order within a level.
-    pub fn order(&self) -> StepOrder {
-        self.order
+    /// What the planner was made of.
+    pub fn spec(&self) -> &LevelsSpec {
+        &self.spec
     }
 
     /// Plans a set whose connections end at the numbered cells. `route` is used by orders that price
@@ -88,8 +99,10 @@ impl Levels {
         route: &mut MessageRoute<'_>,
     ) -> Result<Steps, ShapeError> {
         const NONE: u32 = u32::MAX;
+        let LevelsSpec { route: places, inverse, order, .. } = &self.spec;
+        let (places, cells) = NumberedRoute::new(places, *inverse, machine, &self.cells, set);
         let mut numbers = vec![NONE; machine.cell_count()];
-        for (number, cell) in self.cells.iter().enumerate() {
+        for (number, cell) in cells.iter().enumerate() {
             numbers[cell.index()] = to_u32(number);
         }
         let number = |cell: CellId| numbers.get(cell.index()).copied().filter(|&n| n != NONE);
@@ -119,49 +132,13 @@ impl Levels {
                     of_rank.copied().collect()
                 }
             };
-            // The product of the radices after the level's.
-            let mut weight: u64 = self.radices.iter().map(|&radix| u64::from(radix)).product();
-            for &radix in &self.radices {
-                let before = weight;
-                weight /= u64::from(radix);
-                let level = self.level(set, &of_rank, before, weight, radix);
-                let arranged = self.order.arrange(&level, &self.cells, &costs, route);
-                level.push(set, &self.cells, &arranged, &mut messages)?;
+            for number in 0..places.levels() {
+                let level = Level::new(set, &of_rank, &places, number);
+                let arranged = order.arrange(&level, &cells, &costs, route);
+                level.push(set, &cells, &arranged, &mut messages)?;
             }
         }
         Steps::new(machine.clone(), set.clone(), messages)
-    }
-
-    /// The messages of a level; `before` and `weight` are the products of the radices from it on and
-    /// after it.
-    fn level(
-        &self,
-        set: &ConnectionSet,
-        travels: &[Travel],
-        before: u64,
-        weight: u64,
-        radix: u32,
-    ) -> Level {
-        let last = to_u64(self.cells.len()).saturating_sub(1);
-        let place = |travel: &Travel, weight: u64| {
-            let (source, target) = (u64::from(travel.source), u64::from(travel.target));
-            to_u32((target / weight * weight + source % weight).min(last))
-        };
-        let mut moves: Vec<(u32, u32, ConnectionId)> = travels
-            .iter()
-            .map(|travel| (place(travel, before), place(travel, weight), travel.connection))
-            .filter(|step| step.0 != step.1)
-            .collect();
-        moves.sort_unstable();
-        let mut level =
-            Level { cells: to_u32(self.cells.len()), weight, radix, ..Level::default() };
-        for same in moves.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let words = same.iter().map(|step| u64::from(set.get(step.2).words)).sum();
-            level.messages.push(LevelMessage { source: same[0].0, target: same[0].1, words });
-            level.connections.extend(same.iter().map(|step| step.2));
-            level.ends.push(to_u32(level.connections.len()));
-        }
-        level
     }
 }
 
@@ -182,13 +159,11 @@ pub(super) struct LevelMessage {
 }
 
 /// The messages of a level by source, then target.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Level {
     /// The number of cells.
     pub(super) cells: u32,
-    /// A cell's digit is its number divided by the weight, modulo the radix.
-    pub(super) weight: u64,
-    pub(super) radix: u32,
+    pub(super) digits: LevelDigits,
     pub(super) messages: Vec<LevelMessage>,
     /// The connections of all messages, and the end of those of each.
     connections: Vec<ConnectionId>,
@@ -196,9 +171,40 @@ pub(super) struct Level {
 }
 
 impl Level {
+    /// The messages of level `number` of a route.
+    fn new(set: &ConnectionSet, travels: &[Travel], route: &NumberedRoute, number: usize) -> Self {
+        let place = |t: &Travel, number: usize| route.place(number, t.source, t.target);
+        let mut moves: Vec<(u32, u32, ConnectionId)> = travels
+            .iter()
+            .map(|travel| (place(travel, number), place(travel, number + 1), travel.connection))
+            .filter(|step| step.0 != step.1)
+            .collect();
+        moves.sort_unstable();
+        let digits = route.digits(number);
+        let mut level = Self {
+            cells: to_u32(digits.of.len()),
+            digits,
+            messages: Vec::new(),
+            connections: Vec::with_capacity(moves.len()),
+            ends: Vec::new(),
+        };
+        for same in moves.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let words = same.iter().map(|step| u64::from(set.get(step.2).words)).sum();
+            level.messages.push(LevelMessage { source: same[0].0, target: same[0].1, words });
+            level.connections.extend(same.iter().map(|step| step.2));
+            level.ends.push(to_u32(level.connections.len()));
+        }
+        level
+    }
+
     /// The digit of a cell in this level.
-    pub(super) fn digit(&self, number: u32) -> u32 {
-        to_u32(u64::from(number) / self.weight % u64::from(self.radix))
+    pub(super) fn digit(&self, number: u32) -> u64 {
+        self.digits.of[index(number)].into()
+    }
+
+    /// One more than the greatest digit that a cell can have.
+    pub(super) fn radix(&self) -> u64 {
+        self.digits.radix
     }
 
     /// The message from one cell to another, if there is one.

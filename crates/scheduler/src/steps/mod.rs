@@ -1,41 +1,63 @@
 //! Planners of steps: exchanges by messages, for machines without tables.
 //!
-//! One family of planners, [`Levels`]: cells are numbered in a mixed radix. In each level, a cell
-//! exchanges messages with those cells whose number differs from its own in one digit, and a piece
-//! of a connection goes to the cell that agrees with its target in that digit. All pieces between
-//! the same two cells in a level are one message, so more levels send fewer and longer messages. A
-//! [`StepOrder`] arranges the messages of a level in steps. The known algorithms are instances
-//! (R. Ponnusamy, R. Thakur, A. Choudhary, G. Fox: Experimental performance evaluation of the CM-5,
-//! 1993):
+//! One family of planners, [`Levels`]: in each level, a cell exchanges messages with some others, and
+//! all pieces of connections between the same two cells are one message. So more levels send fewer and
+//! longer messages. A planner ([`LevelsSpec`]) has three parts:
 //!
-//! | algorithm | radices | order |
-//! |---|---|---|
-//! | linear exchange LEX, LS | one level | linear |
-//! | pairwise exchange PEX, PS | one level | pairwise |
-//! | balanced exchange BEX, BS | one level | balanced |
-//! | greedy scheduling GS | one level | greedy |
-//! | recursive exchange REX | 2, 2, .., 2 | pairwise |
-//! | rows, then columns | rows, columns | any |
+//! * a *route* of pieces ([`PieceRoute`]), in a mixed radix or by halves: in which levels pieces go
+//!   from their sources to their targets;
+//! * a *numbering* of the cells ([`Numbering`]): which cells have digits in common;
+//! * an *order* ([`StepOrder`]), which arranges the messages of a level in steps.
 //!
-//! The number of cells need not be the product of the radices: the pieces of a cell that does not
-//! exist are at the last cell that does, which agrees with their target in all digits so far.
+//! The known algorithms are instances. The first are those of R. Ponnusamy, R. Thakur, A. Choudhary,
+//! G. Fox: Experimental performance evaluation of the CM-5, 1993; the others, for a mesh of 16 by 16
+//! cells, those of S. Hambrusch, F. Hameed, A. Khokhar: C3, section 4 (module `c3`).
+//!
+//! | algorithm | planner |
+//! |---|---|
+//! | linear exchange LEX, LS | one level, linear |
+//! | pairwise exchange PEX, PS; 1-lev-perm by exclusive-or | one level, pairwise |
+//! | balanced exchange BEX, BS; 1-lev-perm by balanced permutations | one level, balanced |
+//! | 1-lev-perm by linear permutations | one level, ring |
+//! | greedy scheduling GS | one level, greedy |
+//! | recursive exchange REX | radices 2, 2, .., 2, pairwise |
+//! | one-to-all 2-lev-rec, all-to-all 2-lev-r,c | `levels:16x16/rows` |
+//! | one-to-all 3-lev-sq | `levels:16x4x4/tiles` |
+//! | one-to-all logp-lev-sq, logp-lev-rec(0.75) | `halves`, `halves:0.75` |
+//! | all-to-one of these | the same with `/inverse` |
+//! | all-to-all 2-lev-sq | `levels:16x16/tiles/s1d1,d1s1` |
+//! | all-to-all logp-lev-bfly | `halves/pairwise` |
+//!
+//! Pieces are moved and not copied, so a broadcast is no route. Algorithm 1-lev-our-br of C3, which
+//! broadcasts all words to all cells, is the plan of another set: each edge of a binomial tree is a
+//! connection of all words, ordered after the edge above it (pattern `broadcast-tree`).
+//!
+//! Any number of cells can have any radices whose product is no less.
 //!
 //! Connections that are ordered after others are planned after them, in steps of their own.
 
 mod bound;
 mod greedy;
+mod halves;
 mod levels;
 mod links;
 mod loaded;
+mod numbering;
 mod order;
 mod rendezvous;
+mod route;
+mod spec;
 mod standing;
 
 use conset_ir::{CellId, Duplex, LinkId, Machine, Protocol, Steps};
 
 pub use bound::{least_clocks, least_clocks_direct};
+pub use halves::Share;
 pub use levels::{Levels, factorisations};
+pub use numbering::Numbering;
 pub use order::StepOrder;
+pub use route::{PieceRoute, Place, PlaceDigit};
+pub use spec::LevelsSpec;
 
 /// The links of a message from one cell to another, appended to a list; they depend on the machine's
 /// way of routing messages.
@@ -57,6 +79,13 @@ pub fn predict_ends(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<
         Protocol::Rendezvous => rendezvous::ends(steps, route),
         Protocol::Standing => standing::ends(steps, route),
     }
+}
+
+/// The least clocks that a message of `words` takes from its start until it has been received: the
+/// software of its ends, and its words with header and trailer.
+pub fn message_clocks(machine: &Machine, protocol: Protocol, words: u64) -> u64 {
+    let costs = MessageCosts::new(machine, protocol);
+    costs.software() + costs.words(words)
 }
 
 /// What messages cost on a machine, in clocks.

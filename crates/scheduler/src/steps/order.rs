@@ -1,6 +1,7 @@
 //! Orders: how the messages of a level are arranged in steps.
 //!
-//! With `a` and `b` the digits of two cells in the level, of radix `r`:
+//! With `a` and `b` the digits of two cells in the level, of radix `r` (one number if the level changes
+//! several digits of a cell's number):
 //!
 //! | order | step of a message from `a` to `b` |
 //! |---|---|
@@ -16,7 +17,7 @@
 //! it has something to send to.
 
 use conset_ir::CellId;
-use conset_ir::convert::index;
+use conset_ir::convert::{index, to_u32};
 
 use super::levels::Level;
 use super::{MessageCosts, MessageRoute, greedy, loaded};
@@ -75,8 +76,8 @@ impl StepOrder {
         costs: &MessageCosts,
         route: &mut MessageRoute<'_>,
     ) -> Vec<(u32, u32)> {
-        let shift = level.radix.next_power_of_two();
-        let shifted = |digit: u32| (digit + 1) % shift;
+        let shift = level.radix().next_power_of_two();
+        let shifted = |digit: u64| (digit + 1) % shift;
         match self {
             StepOrder::Linear => by_digits(level, |_, b| b, true),
             StepOrder::Pairwise => by_digits(level, |a, b| a ^ b, false),
@@ -90,14 +91,14 @@ impl StepOrder {
 
 /// Messages by the step of their digits; in a step by receiver and sender, or by pair, of which the
 /// lower cell sends first.
-fn by_digits(level: &Level, step: impl Fn(u32, u32) -> u32, by_receiver: bool) -> Vec<(u32, u32)> {
+fn by_digits(level: &Level, step: impl Fn(u64, u64) -> u64, by_receiver: bool) -> Vec<(u32, u32)> {
     let mut keys: Vec<((u32, u32, u32, bool), u32)> = level
         .messages
         .iter()
         .zip(0..)
         .map(|(message, row)| {
             let (source, target) = (message.source, message.target);
-            let step = step(level.digit(source), level.digit(target));
+            let step = to_u32(step(level.digit(source), level.digit(target)));
             let key = match by_receiver {
                 true => (step, target, source, false),
                 false => (step, source.min(target), source.max(target), source > target),
@@ -113,7 +114,7 @@ fn by_digits(level: &Level, step: impl Fn(u32, u32) -> u32, by_receiver: bool) -
 /// one message and receives another. So each step is listed in rounds, in which a cell has no more
 /// than one message: the first, third, .. message of a chain, then the second, fourth, ..
 fn ring(level: &Level) -> Vec<(u32, u32)> {
-    let radix = level.radix;
+    let radix = level.radix();
     let arranged = by_digits(level, |a, b| (b + radix - a) % radix, false);
     let mut rounds: Vec<(u32, u32, u32)> = Vec::with_capacity(arranged.len());
     // Per cell, the step and the rounds of that step in which it has a message, as bits.

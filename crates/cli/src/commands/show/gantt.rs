@@ -1,0 +1,220 @@
+//! The timetable as a chart of characters: a row for each port of an agent or for each link, and time
+//! from left to right.
+//!
+//! The times are those of the cost model ([`stream_times`]), with link sharing, and not those of the
+//! slots. A character stands for the stream that is open longest in its clocks, or for a context
+//! switch, if either takes at least half of them. The streams of a row are lettered in the order in
+//! which they open.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use conset::Compiled;
+use conset::scheduler::predict::stream_times;
+use conset_ir::convert::to_u64;
+use conset_ir::{CellId, ConnectionId, LinkId, PhaseId};
+use serde_json::Value;
+
+use super::TableRows;
+use super::selection::Selection;
+use crate::args::GanttRows;
+use crate::text;
+
+/// A row of a chart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RowKey {
+    /// The cell, and 1 for its receiving port.
+    Port(CellId, usize),
+    Link(LinkId),
+}
+
+/// A stream in a row, in clocks from the beginning of the chart.
+struct Bar {
+    phase: PhaseId,
+    connection: ConnectionId,
+    ends: (CellId, CellId),
+    from: u64,
+    to: u64,
+}
+
+/// The chart of one set.
+pub(super) struct Gantt {
+    set: String,
+    clocks: u64,
+    rows: BTreeMap<RowKey, Vec<Bar>>,
+    /// Begin and end of each switch.
+    switches: Vec<(u64, u64)>,
+    /// The names of links.
+    links: BTreeMap<LinkId, String>,
+    /// Half duplex.
+    half: bool,
+}
+
+/// The charts of the selected sets and phases. Phases that are not selected take no time in them.
+pub(super) fn charts(compiled: &Compiled, only: &Selection<'_>, by: GanttRows) -> Vec<Gantt> {
+    let machine = compiled.schedule().machine();
+    let half = machine.parameters().duplex == conset_ir::Duplex::Half;
+    // With half duplex both directions are one row.
+    let receiving = usize::from(!half);
+    let mut charts = Vec::new();
+    for (row, set) in only.sets(compiled) {
+        let routing = set.timetable.routing();
+        let times = stream_times(&set.timetable);
+        let (mut now, mut rows, mut switches) = (0u64, BTreeMap::new(), Vec::new());
+        let mut links = BTreeMap::new();
+        for ((phase, routes), predicted) in
+            routing.iter().zip(&compiled.sets()[row].prediction.phases)
+        {
+            if !only.has_phase(phase) {
+                continue;
+            }
+            switches.push((now, now + predicted.switch));
+            now += predicted.switch;
+            for (route, times) in routes.iter().zip(&times[phase.index()]) {
+                let (source, target) = (route.cells[0], route.cells[route.cells.len() - 1]);
+                if route.words < only.min_words {
+                    continue;
+                }
+                let mut bar = |key, from: u64, to: u64| {
+                    rows.entry(key).or_insert_with(Vec::new).push(Bar {
+                        phase,
+                        connection: route.connection,
+                        ends: (source, target),
+                        from: now + from,
+                        to: now + to,
+                    });
+                };
+                match by {
+                    GanttRows::Agents => {
+                        let ports = [
+                            (source, 0, times.send_open, times.sent),
+                            (target, receiving, times.receive_open, times.received),
+                        ];
+                        for (cell, side, from, to) in ports {
+                            if only.cell.is_none_or(|only| only == cell) {
+                                bar(RowKey::Port(cell, side), from, to);
+                            }
+                        }
+                    }
+                    GanttRows::Links => {
+                        for &link in route.links() {
+                            let ends = machine.link(link);
+                            let at = |cell| cell == ends.source || cell == ends.target;
+                            if only.cell.is_none_or(at) {
+                                let name = format!("{link} {} -> {}", ends.source, ends.target);
+                                links.entry(link).or_insert(name);
+                                bar(RowKey::Link(link), times.send_open, times.received);
+                            }
+                        }
+                    }
+                }
+            }
+            now += predicted.clocks;
+        }
+        for bars in rows.values_mut() {
+            bars.sort_by_key(|bar: &Bar| (bar.from, bar.to, bar.connection));
+        }
+        let set = routing.set().name().to_owned();
+        charts.push(Gantt { set, clocks: now, rows, switches, links, half });
+    }
+    charts
+}
+
+/// The bars of charts as rows.
+pub(super) fn rows(charts: &[Gantt]) -> TableRows {
+    let mut rows = TableRows::new(
+        &["set", "row", "phase", "connection", "source", "target", "open", "close"],
+        6,
+    );
+    for chart in charts {
+        for (key, bars) in &chart.rows {
+            for bar in bars {
+                rows.rows.push(vec![
+                    Value::from(chart.set.as_str()),
+                    chart.name(*key).into(),
+                    bar.phase.to_string().into(),
+                    bar.connection.to_string().into(),
+                    bar.ends.0.to_string().into(),
+                    bar.ends.1.to_string().into(),
+                    bar.from.into(),
+                    bar.to.into(),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+impl Gantt {
+    fn name(&self, key: RowKey) -> String {
+        match key {
+            RowKey::Port(cell, _) if self.half => cell.to_string(),
+            RowKey::Port(cell, 0) => format!("{cell} send"),
+            RowKey::Port(cell, _) => format!("{cell} receive"),
+            RowKey::Link(link) => self.links[&link].clone(),
+        }
+    }
+
+    /// The chart as lines of at most about `width` characters.
+    pub(super) fn draw(&self, width: usize) -> String {
+        let names = || self.rows.keys().map(|&key| self.name(key));
+        let label = names().map(|name| name.len()).max().unwrap_or(0);
+        let columns = to_u64(width.saturating_sub(label + 2).max(10));
+        // Every character has the same number of clocks.
+        let step = self.clocks.div_ceil(columns).max(1);
+        let columns = self.clocks.div_ceil(step);
+        let mut out = format!(
+            "{}: {}, {} per character; | is a switch, letters are streams, . is idle\n",
+            self.set,
+            text::count(self.clocks, "clock"),
+            text::count(step, "clock"),
+        );
+        for (&key, bars) in &self.rows {
+            let mut line = vec!['.'; index_of(columns)];
+            let mut most = vec![0u64; line.len()];
+            let mut paint = |from: u64, to: u64, mark: char| {
+                for column in from / step..to.div_ceil(step) {
+                    let (begin, end) = (column * step, (column + 1) * step);
+                    let covered = to.min(end).saturating_sub(from.max(begin));
+                    let Some(best) = most.get_mut(index_of(column)) else { continue };
+                    // The last character may have fewer clocks.
+                    let clocks = self.clocks.min(end) - begin;
+                    if covered > *best && 2 * covered >= clocks {
+                        *best = covered;
+                        line[index_of(column)] = mark;
+                    }
+                }
+            };
+            for &(from, to) in &self.switches {
+                paint(from, to, '|');
+            }
+            for (bar, letter) in bars.iter().zip(('a'..='z').cycle()) {
+                paint(bar.from, bar.to, letter);
+            }
+            let line: String = line.into_iter().collect();
+            let _ = writeln!(out, "{:label$}  {line}", self.name(key));
+        }
+        if self.rows.len() <= 2 {
+            for (&key, bars) in &self.rows {
+                for (bar, letter) in bars.iter().zip(('a'..='z').cycle()) {
+                    let _ = writeln!(
+                        out,
+                        "{:label$}  {letter} is {} {} -> {} in {}, {} to {}",
+                        self.name(key),
+                        bar.connection,
+                        bar.ends.0,
+                        bar.ends.1,
+                        bar.phase,
+                        text::number(bar.from),
+                        text::number(bar.to),
+                    );
+                }
+            }
+        }
+        out
+    }
+}
+
+fn index_of(column: u64) -> usize {
+    usize::try_from(column).unwrap_or(usize::MAX)
+}

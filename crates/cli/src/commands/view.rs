@@ -1,0 +1,124 @@
+//! `conset view`: writing a page that shows one schedule, or two side by side, in a browser.
+
+use std::path::{Path, PathBuf};
+
+use conset::input::{Input, LoadedProgram, PartitionUnit};
+use conset_ir::{At, InputError};
+use conset_mesh::surface::Surface;
+use conset_mesh::write_partition::PlacedPartition;
+use conset_view::{Page, PageOptions, Program, Shown};
+use serde::Serialize;
+
+use crate::args::{InputArgs, ViewArgs};
+use crate::error::CliError;
+use crate::files::OutputTarget;
+use crate::load::{self, Either, LoadedInput, PartitionGoal};
+use crate::progress::ProgressDisplay;
+use crate::text::{Terminal, number};
+
+/// The object of `conset view --json`.
+#[derive(Serialize)]
+struct ViewReport {
+    output: String,
+    bytes: usize,
+    /// What was left out because of the size limit.
+    left_out: Vec<String>,
+}
+
+/// An input that is compiled, with its mesh.
+struct Job {
+    name: String,
+    input: LoadedInput,
+    compiled: Either,
+    surface: Option<Surface>,
+}
+
+pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let second = args
+        .second
+        .as_ref()
+        .map(|input| InputArgs { input: input.clone(), options: args.input.options.clone() });
+    if second.as_ref().is_some_and(|second| second.input == "-" && args.input.input == "-") {
+        let error = load::wrong_kind("<stdin>", "standard input can be read once only");
+        return Err(error.help("give one of them as a file").into());
+    }
+    let inputs: Vec<&InputArgs> = std::iter::once(&args.input).chain(&second).collect();
+    let target = OutputTarget::new(&args.output);
+    let files: Vec<&Path> = inputs.iter().flat_map(|input| load::input_files(input)).collect();
+    target.check(&files)?;
+    let jobs = inputs.iter().map(|input| job(input, args, terminal));
+    let jobs = jobs.collect::<Result<Vec<Job>, CliError>>()?;
+    let shown: Vec<Shown<'_>> = jobs.iter().map(Job::shown).collect();
+    let options = PageOptions::default().size_limit(args.size_limit);
+    let page = conset_view::page(&shown, &options)
+        .map_err(|error| CliError::Bug(format!("the page cannot be written: {error}")))?;
+    target.write(|out| out.write_all(page.html.as_bytes()))?;
+    print(args, &page, terminal)
+}
+
+fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliError> {
+    if args.output == Path::new("-") {
+        // Standard output is the page.
+        return Ok(());
+    }
+    let report = ViewReport {
+        output: args.output.display().to_string(),
+        bytes: page.html.len(),
+        left_out: page.left_out.clone(),
+    };
+    terminal.print(&report, |out| {
+        for what in &report.left_out {
+            writeln!(out, "left out {what}")?;
+        }
+        let bytes = number(conset_ir::convert::to_u64(report.bytes));
+        writeln!(out, "wrote {} ({bytes} bytes)", report.output)
+    })
+}
+
+/// Reads and compiles an input, or imports a compiled one.
+fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, CliError> {
+    let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
+    let goal = PartitionGoal::of(&args.compiler);
+    let loaded = load::input_for(input, &goal, true, &mut bar)?;
+    if input.options.seed.is_some() && !matches!(loaded.input, Input::Program(_)) {
+        let message = "the input is already compiled; --seed has no effect";
+        return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
+    }
+    let compiled = load::compiled_by(&loaded, input, &args.compiler, &mut bar)?.chosen;
+    let surface = match &loaded.input {
+        Input::Program(program) => surface(program, input.options.elements.into()),
+        _ => None,
+    };
+    let name = match PathBuf::from(&input.input).file_name() {
+        Some(name) if !input.input.starts_with(conset::input::PATTERN) => {
+            name.to_string_lossy().into_owned()
+        }
+        _ => input.input.clone(),
+    };
+    Ok(Job { name, input: loaded, compiled, surface })
+}
+
+/// The surface of the mesh; `None` if the input has no coordinates.
+fn surface(program: &LoadedProgram, unit: PartitionUnit) -> Option<Surface> {
+    let (halo, reading) = (program.halo.as_ref()?, program.reading.as_ref()?);
+    let partition = PlacedPartition::new(reading, &halo.halo.parts, &halo.place).ok()?;
+    let partition = partition.triangles(unit == PartitionUnit::Triangles);
+    Some(partition.vtu().ok()?.surface())
+}
+
+impl Job {
+    fn shown(&self) -> Shown<'_> {
+        Shown {
+            name: &self.name,
+            program: match &self.compiled {
+                Either::Phases(compiled) => Program::Phases(compiled),
+                Either::Steps(compiled) => Program::Steps(compiled),
+            },
+            halo: match &self.input.input {
+                Input::Program(program) => program.halo.as_ref(),
+                _ => None,
+            },
+            surface: self.surface.as_ref(),
+        }
+    }
+}

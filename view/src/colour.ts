@@ -1,0 +1,105 @@
+/**
+ * Colours: one sequential scale for quantities and a few fixed colours, all of them safe for people
+ * with colour blindness (the scale is cividis; the fixed colours are those of Okabe and Ito).
+ */
+
+import { el, number } from "./dom";
+
+/** Cividis (Nuñez, Anderton, Renslow, 2018), from few to many. */
+const STOPS = [
+  [0, 52, 110],
+  [39, 65, 107],
+  [72, 82, 108],
+  [102, 101, 112],
+  [131, 120, 116],
+  [162, 140, 112],
+  [194, 163, 99],
+  [225, 187, 79],
+  [253, 231, 55],
+];
+
+/** The scale at a share between 0 and 1. */
+export function scale(share: number): string {
+  const at = Math.max(0, Math.min(1, share)) * (STOPS.length - 1);
+  const low = Math.min(STOPS.length - 2, Math.floor(at));
+  const t = at - low;
+  const mix = (i: number) => Math.round(STOPS[low][i] + t * (STOPS[low + 1][i] - STOPS[low][i]));
+  return `rgb(${mix(0)},${mix(1)},${mix(2)})`;
+}
+
+/** Whether dark text can be read on the scale at a share. */
+export function isLight(share: number): boolean {
+  return share > 0.55;
+}
+
+/** Fixed colours of marks; `none` and `ink` depend on the theme. */
+export interface Palette {
+  background: string;
+  ink: string;
+  faint: string;
+  none: string;
+  send: string;
+  receive: string;
+  open: string;
+  selected: string;
+  shared: string;
+  switch: string;
+  dead: string;
+}
+
+export function palette(): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    background: colour("panel"),
+    ink: colour("ink"),
+    faint: colour("line"),
+    none: colour("none"),
+    send: colour("send"),
+    receive: colour("receive"),
+    open: colour("open"),
+    selected: colour("selected"),
+    shared: colour("shared"),
+    switch: colour("switch"),
+    dead: colour("dead"),
+  };
+}
+
+/** Hues for parts; none is that of the selection. */
+const PARTS = ["#0072b2", "#e69f00", "#009e73", "#7b5ea7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
+
+/** The hue with a number. */
+export function partHue(number: number): string {
+  return PARTS[number % PARTS.length];
+}
+
+/** Numbers of hues for parts, so that neighbours differ as far as there are hues. */
+export function partHues(count: number, neighbours: (part: number) => Iterable<number>): Uint8Array {
+  const none = 255;
+  const hues = new Uint8Array(count).fill(none);
+  for (let part = 0; part < count; part++) {
+    const used = new Set<number>();
+    for (const other of neighbours(part)) used.add(hues[other]);
+    let hue = part % PARTS.length;
+    for (let tries = 0; tries < PARTS.length && used.has(hue); tries++) hue = (hue + 1) % PARTS.length;
+    hues[part] = hue;
+  }
+  return hues;
+}
+
+/** The legend of a scale: a gradient with its least and greatest value. */
+export function scaleLegend(title: string, most: number, unit: string): HTMLElement {
+  const canvas = el("canvas", { width: 120, height: 10, class: "ramp", "aria-hidden": "true" });
+  const ctx = canvas.getContext("2d")!;
+  for (let i = 0; i < 120; i++) {
+    ctx.fillStyle = scale(i / 119);
+    ctx.fillRect(i, 0, 1, 10);
+  }
+  const end = unit === "%" ? `${(100 * most).toFixed(1)} %` : `${number(most)} ${unit}`;
+  return el("span", { class: "legend" }, `${title}: `, el("span", { class: "swatch none" }), " none, 0 ", canvas, ` ${end}`);
+}
+
+/** A legend entry of a fixed colour. */
+export function swatch(colour: keyof Palette, text: string): HTMLElement {
+  return el("span", { class: "legend" }, el("span", { class: `swatch ${colour}` }), ` ${text}`);
+}

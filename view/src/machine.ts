@@ -1,0 +1,281 @@
+/** The picture of the machine: cells and links on a canvas, with zoom, clicks and keys. */
+
+import { select } from "d3-selection";
+import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
+import { isLight, palette, scale } from "./colour";
+import { context, perFrame } from "./dom";
+import { type Layout, cellAt, layout, linkAt, linkMiddle } from "./layout";
+import { CELLS, LINKS, greatest, measure } from "./measures";
+import { type ConnectionSet, type Machine } from "./model";
+import { type Selection, type State } from "./state";
+
+/** What is highlighted: streams of the selection and those that share links with it. */
+export interface Highlight {
+  streams: number[];
+  shared: number[];
+}
+
+/** Pixels around a link in which a click selects it. */
+const REACH = 7;
+
+export class MachineView {
+  readonly layout: Layout;
+  private set: ConnectionSet | null = null;
+  private state: State | null = null;
+  private highlight: Highlight = { streams: [], shared: [] };
+  private scales: [number, number] | null = null;
+  private transform: ZoomTransform = zoomIdentity;
+  private readonly redraw = perFrame(() => this.draw());
+  private readonly behaviour;
+  /** The cell that the arrow keys have reached. */
+  private focus = -1;
+  onSelect: (selection: Selection | null) => void = () => {};
+  onZoom: (zoom: string) => void = () => {};
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    readonly machine: Machine,
+  ) {
+    this.layout = layout(machine);
+    this.behaviour = zoom<HTMLCanvasElement, unknown>()
+      .scaleExtent([0.5, 60])
+      .on("zoom", (event) => {
+        this.transform = event.transform;
+        this.redraw();
+        if (event.sourceEvent) this.onZoom(written(this.transform));
+      });
+    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
+    canvas.addEventListener("click", (event) => this.click(event));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(this.redraw).observe(canvas);
+  }
+
+  /** Ends its work for the canvas. */
+  close(): void {
+    this.set = null;
+  }
+
+  show(set: ConnectionSet | null, state: State, highlight: Highlight, scales: [number, number] | null = null): void {
+    this.set = set;
+    this.state = state;
+    this.highlight = highlight;
+    this.scales = scales;
+    this.redraw();
+  }
+
+  /** Zooms as a hash says. */
+  zoomTo(text: string): void {
+    const transform = parsed(text);
+    if (written(this.transform) !== written(transform)) {
+      select(this.canvas).call(this.behaviour.transform, transform);
+    }
+  }
+
+  /** Factor and offset from units of the layout to pixels, before the zoom. */
+  private fit(): [number, number, number] {
+    const [x0, y0, x1, y1] = this.layout.box;
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const k = Math.min(width / (x1 - x0), height / (y1 - y0), 90);
+    return [k, (width - k * (x0 + x1)) / 2, (height - k * (y0 + y1)) / 2];
+  }
+
+  private toPixel(x: number, y: number): [number, number] {
+    const [k, dx, dy] = this.fit();
+    return this.transform.apply([k * x + dx, k * y + dy]);
+  }
+
+  /** Where a cell or the middle of a link is on the canvas, in CSS pixels. */
+  place(selection: Selection): [number, number] | null {
+    if (selection.kind === "cell") return this.toPixel(this.layout.x[selection.id], this.layout.y[selection.id]);
+    const middle = selection.kind === "link" ? linkMiddle(this.layout, selection.id) : null;
+    return middle && this.toPixel(...middle);
+  }
+
+  private click(event: MouseEvent): void {
+    const [k, dx, dy] = this.fit();
+    const [px, py] = this.transform.invert([event.offsetX, event.offsetY]);
+    const [x, y] = [(px - dx) / k, (py - dy) / k];
+    const cell = cellAt(this.layout, x, y);
+    if (cell >= 0) return this.onSelect({ kind: "cell", id: cell });
+    const link = linkAt(this.layout, x, y, REACH / (k * this.transform.k));
+    this.onSelect(link >= 0 ? { kind: "link", id: link } : null);
+  }
+
+  /** Arrow keys move between cells, Enter selects, + - 0 zoom, Escape ends the selection. */
+  private key(event: KeyboardEvent): void {
+    const directions: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, -1],
+      ArrowDown: [0, 1],
+    };
+    const direction = directions[event.key];
+    const zooms: Record<string, number> = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 };
+    if (direction) {
+      const from = this.focus < 0 && this.state?.selection?.kind === "cell" ? this.state.selection.id : this.focus;
+      this.focus = this.next(from, direction);
+      this.onSelect({ kind: "cell", id: this.focus });
+    } else if (zooms[event.key]) {
+      select(this.canvas).call(this.behaviour.scaleBy, zooms[event.key]);
+      this.onZoom(written(this.transform));
+    } else if (event.key === "0") {
+      select(this.canvas).call(this.behaviour.transform, zoomIdentity);
+      this.onZoom("");
+    } else if (event.key === "Escape") {
+      this.onSelect(null);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  /** The nearest cell in a direction. */
+  private next(from: number, [dx, dy]: [number, number]): number {
+    if (from < 0) return 0;
+    const { x, y } = this.layout;
+    let best = from;
+    let least = Infinity;
+    for (let c = 0; c < x.length; c++) {
+      const [ax, ay] = [x[c] - x[from], y[c] - y[from]];
+      const along = ax * dx + ay * dy;
+      const across = Math.abs(ax * dy - ay * dx);
+      if (along <= 1e-6 || across > along * 1.5) continue;
+      const cost = along + 2 * across;
+      if (cost < least) [best, least] = [c, cost];
+    }
+    return best;
+  }
+
+  /** The greatest values of the measures of cells and links. */
+  static scales(set: ConnectionSet, state: State): [number, number] {
+    return [
+      greatest(measure(CELLS, state.cells).values(set, state.phase)),
+      greatest(measure(LINKS, state.links).values(set, state.phase)),
+    ];
+  }
+
+  private draw(): void {
+    const { set, state, layout: at, machine } = this;
+    if (!set || !state || this.canvas.clientWidth === 0) return;
+    const ctx = context(this.canvas);
+    const colours = palette();
+    const [k, dx, dy] = this.fit();
+    const zoomed = k * this.transform.k;
+    ctx.save();
+    ctx.translate(this.transform.x, this.transform.y);
+    ctx.scale(this.transform.k, this.transform.k);
+    ctx.translate(dx, dy);
+    ctx.scale(k, k);
+    const px = 1 / zoomed;
+    const cellValues = measure(CELLS, state.cells).values(set, state.phase);
+    const linkValues = measure(LINKS, state.links).values(set, state.phase);
+    const [mostCells, mostLinks] = this.scales ?? [greatest(cellValues), greatest(linkValues)];
+    const open = state.clock === null ? null : set.openAt(state.clock);
+    const dimmed = open !== null || this.highlight.streams.length > 0;
+    const width = Math.max(1.2 * px, Math.min(0.085, 5 * px));
+    ctx.lineCap = "round";
+    ctx.globalAlpha = dimmed ? 0.35 : 1;
+    for (let l = 0; l < machine.linkCount; l++) {
+      const value = linkValues?.[l] ?? 0;
+      ctx.strokeStyle = !machine.live[l] ? colours.dead : value > 0 ? scale(value / mostLinks) : colours.none;
+      ctx.lineWidth = value > 0 ? width : width * 0.5;
+      if (!machine.live[l]) ctx.setLineDash([3 * px, 4 * px]);
+      this.stroke(ctx, l);
+      if (!machine.live[l]) ctx.setLineDash([]);
+    }
+    ctx.globalAlpha = 1;
+    if (open) this.strokeStreams(ctx, open, colours.open, width * 1.3);
+    this.strokeStreams(ctx, this.highlight.shared, colours.shared, width * 0.9);
+    this.strokeStreams(ctx, this.highlight.streams, colours.selected, width * 1.7, true);
+    if (state.selection?.kind === "link" && state.selection.id < machine.linkCount) {
+      ctx.strokeStyle = colours.selected;
+      ctx.lineWidth = width * 2;
+      this.stroke(ctx, state.selection.id);
+    }
+    const senders = new Set(open?.flatMap((s) => [set.streams!.source[s], set.streams!.target[s]]));
+    const r = at.radius;
+    const isNamed = zoomed * r > 8.5;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    for (let c = 0; c < at.x.length; c++) {
+      const value = cellValues?.[c] ?? 0;
+      const share = value / (mostCells || 1);
+      const lit = senders.has(c);
+      ctx.fillStyle = machine.isDead[c] ? colours.background : lit ? colours.open : value > 0 ? scale(share) : colours.none;
+      ctx.strokeStyle = machine.isDead[c] ? colours.dead : colours.ink;
+      ctx.lineWidth = Math.min(0.02, px);
+      ctx.beginPath();
+      if (machine.isSwitch(c)) ctx.arc(at.x[c], at.y[c], r * 0.6, 0, 2 * Math.PI);
+      else ctx.rect(at.x[c] - r, at.y[c] - r, 2 * r, 2 * r);
+      ctx.fill();
+      if (zoomed > 12) ctx.stroke();
+      if (state.selection?.kind === "cell" && state.selection.id === c) {
+        ctx.strokeStyle = colours.selected;
+        ctx.lineWidth = 4 * px;
+        ctx.stroke();
+      }
+      if (isNamed && !machine.isSwitch(c)) {
+        ctx.fillStyle = lit || (value > 0 && isLight(share)) ? "#000" : value > 0 ? "#fff" : colours.ink;
+        if (machine.isDead[c]) ctx.fillStyle = colours.ink;
+        ctx.font = `${r * (c > 999 ? 0.62 : 0.78)}px system-ui, sans-serif`;
+        ctx.fillText(`c${c}`, at.x[c], at.y[c]);
+      }
+    }
+    ctx.restore();
+  }
+
+  private stroke(ctx: CanvasRenderingContext2D, link: number): void {
+    ctx.beginPath();
+    for (const line of this.layout.lines[link]) {
+      ctx.moveTo(line[0], line[1]);
+      for (let i = 2; i < line.length; i += 2) ctx.lineTo(line[i], line[i + 1]);
+    }
+    ctx.stroke();
+  }
+
+  private strokeStreams(
+    ctx: CanvasRenderingContext2D,
+    streams: number[],
+    colour: string,
+    width: number,
+    arrows = false,
+  ): void {
+    if (!this.set || streams.length === 0) return;
+    ctx.strokeStyle = colour;
+    ctx.fillStyle = colour;
+    ctx.lineWidth = width;
+    const links = new Set<number>();
+    for (const stream of streams) for (const link of this.set.linksOf(stream)) links.add(link);
+    for (const link of links) {
+      this.stroke(ctx, link);
+      const line = arrows ? this.layout.lines[link][0] : undefined;
+      if (line) this.arrow(ctx, line);
+    }
+  }
+
+  /** The head of an arrow in the middle of a line. */
+  private arrow(ctx: CanvasRenderingContext2D, line: number[]): void {
+    const i = line.length === 4 ? 0 : 2 * Math.floor(line.length / 4);
+    const [ax, ay, bx, by] = [line[i], line[i + 1], line[i + 2] ?? line[i], line[i + 3] ?? line[i + 1]];
+    const length = Math.hypot(bx - ax, by - ay) || 1;
+    const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
+    const [mx, my] = [(ax + bx) / 2 + ux * 0.1, (ay + by) / 2 + uy * 0.1];
+    ctx.beginPath();
+    ctx.moveTo(mx, my);
+    ctx.lineTo(mx - ux * 0.2 - uy * 0.1, my - uy * 0.2 + ux * 0.1);
+    ctx.lineTo(mx - ux * 0.2 + uy * 0.1, my - uy * 0.2 - ux * 0.1);
+    ctx.fill();
+  }
+}
+
+/** A zoom in a hash: `x,y,k`; empty if there is none. */
+export function written(transform: ZoomTransform): string {
+  if (transform.k === 1 && transform.x === 0 && transform.y === 0) return "";
+  return [transform.x.toFixed(0), transform.y.toFixed(0), transform.k.toFixed(3)].join(",");
+}
+
+export function parsed(text: string): ZoomTransform {
+  const [x, y, k] = text.split(",").map(Number);
+  if (![x, y, k].every(Number.isFinite) || k <= 0) return zoomIdentity;
+  return zoomIdentity.translate(x, y).scale(k);
+}

@@ -1,0 +1,417 @@
+/**
+ * The timetable as a chart: a row for each agent (send and receive) or link, streams as bars, context
+ * switches as grey bands; what is empty is idle.
+ *
+ * Where streams are too many for bars they are counted per pixel, so the picture of a million streams
+ * takes as long as that of a thousand.
+ */
+
+import { scaleLinear } from "d3-scale";
+import { select } from "d3-selection";
+import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
+import { type Palette, palette } from "./colour";
+import { context, number, perFrame } from "./dom";
+import { type Highlight, parsed, written } from "./machine";
+import { ALL, type ConnectionSet } from "./model";
+import { type Selection, type State } from "./state";
+
+const LEFT = 92;
+const TOP = 36;
+/** Height of the scale of clocks; the names of phases are below it. */
+const SCALE = 20;
+/** Bars above which streams are drawn by pixels. */
+const MOST_BARS = 30000;
+
+/** A row: a cell that sends or receives, or a link. */
+interface Row {
+  kind: "send" | "receive" | "link";
+  id: number;
+}
+
+export class TimetableView {
+  private set: ConnectionSet | null = null;
+  private state: State | null = null;
+  private highlight: Highlight = { streams: [], shared: [] };
+  private rows: Row[] = [];
+  private rowOf = new Map<string, number>();
+  private transform: ZoomTransform = zoomIdentity;
+  private readonly redraw = perFrame(() => this.draw());
+  private readonly behaviour;
+  onSelect: (selection: Selection | null) => void = () => {};
+  onClock: (clock: number) => void = () => {};
+  onZoom: (zoom: string) => void = () => {};
+
+  constructor(readonly canvas: HTMLCanvasElement) {
+    this.behaviour = zoom<HTMLCanvasElement, unknown>()
+      .scaleExtent([1, 5000])
+      .on("zoom", (event) => {
+        this.transform = event.transform;
+        this.redraw();
+        if (event.sourceEvent) this.onZoom(written(this.transform));
+      });
+    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
+    canvas.addEventListener("click", (event) => this.click(event));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => {
+      this.behaviour.translateExtent([
+        [0, 0],
+        [canvas.clientWidth, canvas.clientHeight],
+      ]);
+      this.redraw();
+    }).observe(canvas);
+  }
+
+  show(set: ConnectionSet | null, state: State, highlight: Highlight): void {
+    const isOther = set !== this.set || state.rows !== this.state?.rows || state.filter !== this.state?.filter;
+    this.set = set;
+    this.state = state;
+    this.highlight = highlight;
+    if (set && (isOther || this.rows.length === 0)) this.makeRows(set, state);
+    this.redraw();
+  }
+
+  zoomTo(text: string): void {
+    const transform = parsed(text);
+    if (written(this.transform) !== written(transform))
+      select(this.canvas).call(this.behaviour.transform, transform);
+  }
+
+  /** Rows of the cells or links that have streams and pass the filter. */
+  private makeRows(set: ConnectionSet, state: State): void {
+    this.rows = [];
+    this.rowOf.clear();
+    const streams = set.streams;
+    if (!streams) return;
+    const cells = state.filter.match(/\d+/g)?.map(Number) ?? [];
+    const passes = (...ends: number[]) => cells.length === 0 || ends.some((cell) => cells.includes(cell));
+    const { machine } = set;
+    const add = (kind: Row["kind"], id: number) => {
+      this.rowOf.set(kind + id, this.rows.length);
+      this.rows.push({ kind, id });
+    };
+    if (state.rows === "links") {
+      const { words } = set.linkLoads(ALL)!;
+      for (let l = 0; l < machine.linkCount; l++)
+        if (words[l] > 0 && passes(machine.source[l], machine.target[l])) add("link", l);
+      return;
+    }
+    const used = new Uint8Array(machine.head.cell_count);
+    for (let s = 0; s < streams.count; s++) {
+      used[streams.source[s]] |= 1;
+      used[streams.target[s]] |= 2;
+    }
+    for (let c = 0; c < used.length; c++) {
+      if (!passes(c)) continue;
+      if (used[c] & 1) add("send", c);
+      if (used[c] & 2) add("receive", c);
+    }
+  }
+
+  get rowCount(): number {
+    return this.rows.length;
+  }
+
+  private get size(): [number, number] {
+    return [Math.max(50, this.canvas.clientWidth - LEFT), Math.max(20, this.canvas.clientHeight - TOP)];
+  }
+
+  /** The clocks that are drawn before the zoom: the phase, or the set. */
+  private span(): [number, number] {
+    const [from, to] = this.set!.span(this.state!.phase);
+    return [from, Math.max(to, from + 1)];
+  }
+
+  private toX(clock: number): number {
+    const [from, to] = this.span();
+    return LEFT + this.transform.applyX(((clock - from) / (to - from)) * this.size[0]);
+  }
+
+  private toClock(x: number): number {
+    const [from, to] = this.span();
+    return from + (this.transform.invertX(x - LEFT) / this.size[0]) * (to - from);
+  }
+
+  private rowHeight(): number {
+    return Math.min(22, this.size[1] / Math.max(1, this.rows.length)) * this.transform.k;
+  }
+
+  private toY(row: number): number {
+    return TOP + this.transform.y + row * this.rowHeight();
+  }
+
+  /** Where the bar of a stream is on the canvas, in CSS pixels. */
+  place(stream: number): [number, number] | null {
+    const row = this.rowOf.get(`send${this.set?.streams?.source[stream]}`);
+    if (row === undefined) return null;
+    const start = this.set!.startOf(stream);
+    const middle = start + this.set!.streams!.duration[stream] / 2;
+    return [this.toX(middle), this.toY(row + 0.5)];
+  }
+
+  private click(event: MouseEvent): void {
+    if (!this.set || !this.state) return;
+    const clock = this.toClock(event.offsetX);
+    if (event.offsetY < TOP) return this.onClock(Math.max(0, Math.round(clock)));
+    const row = this.rows[Math.floor((event.offsetY - this.toY(0)) / this.rowHeight())];
+    if (!row) return this.onSelect(null);
+    if (event.offsetX < LEFT) return this.onSelect({ kind: row.kind === "link" ? "link" : "cell", id: row.id });
+    const stream = this.streamAt(row, clock);
+    this.onSelect(stream < 0 ? null : { kind: "stream", id: stream });
+  }
+
+  private streamAt(row: Row, clock: number): number {
+    const set = this.set!;
+    const open = set.openAt(clock);
+    return (
+      open.find((s) => {
+        if (row.kind === "send") return set.streams!.source[s] === row.id;
+        if (row.kind === "receive") return set.streams!.target[s] === row.id;
+        return set.linksOf(s).includes(row.id);
+      }) ?? -1
+    );
+  }
+
+  /** Arrow keys move, + and - zoom, 0 shows all, Escape ends the selection. */
+  private key(event: KeyboardEvent): void {
+    const moves: Record<string, [number, number]> = {
+      ArrowLeft: [60, 0],
+      ArrowRight: [-60, 0],
+      ArrowUp: [0, 60],
+      ArrowDown: [0, -60],
+    };
+    const zooms: Record<string, number> = { "+": 1.5, "=": 1.5, "-": 1 / 1.5 };
+    const canvas = select(this.canvas);
+    const move = moves[event.key];
+    if (move) canvas.call(this.behaviour.translateBy, move[0] / this.transform.k, move[1] / this.transform.k);
+    else if (zooms[event.key]) canvas.call(this.behaviour.scaleBy, zooms[event.key]);
+    else if (event.key === "0") canvas.call(this.behaviour.transform, zoomIdentity);
+    else if (event.key === "Escape") this.onSelect(null);
+    else return;
+    this.onZoom(written(this.transform));
+    event.preventDefault();
+  }
+
+  private draw(): void {
+    const { set, state } = this;
+    if (!set || !state || this.canvas.clientWidth === 0) return;
+    const ctx = context(this.canvas);
+    const colours = palette();
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textBaseline = "middle";
+    const h = this.rowHeight();
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(LEFT, TOP, width - LEFT, height - TOP);
+    ctx.clip();
+    ctx.strokeStyle = colours.faint;
+    ctx.lineWidth = 0.5;
+    if (h > 5)
+      for (let row = this.firstRow(); row <= this.rows.length && this.toY(row) < height; row++) {
+        ctx.beginPath();
+        ctx.moveTo(LEFT, this.toY(row));
+        ctx.lineTo(width, this.toY(row));
+        ctx.stroke();
+      }
+    this.drawSwitches(ctx, colours);
+    this.drawStreams(ctx, colours);
+    if (state.clock !== null) {
+      ctx.strokeStyle = colours.selected;
+      ctx.lineWidth = 1.5;
+      ctx.beginPath();
+      ctx.moveTo(this.toX(state.clock), TOP);
+      ctx.lineTo(this.toX(state.clock), height);
+      ctx.stroke();
+    }
+    ctx.restore();
+    this.drawAxes(ctx, colours);
+    this.drawPhases(ctx, colours);
+  }
+
+  private firstRow(): number {
+    return Math.max(0, Math.floor(-this.transform.y / this.rowHeight()));
+  }
+
+  private drawAxes(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const axis = scaleLinear([this.toClock(LEFT), this.toClock(width)], [LEFT, width]);
+    ctx.fillStyle = colours.ink;
+    ctx.strokeStyle = colours.faint;
+    ctx.textAlign = "center";
+    for (const clock of axis.ticks(Math.max(2, width / 120))) {
+      if (!Number.isInteger(clock)) continue;
+      const x = axis(clock);
+      ctx.fillText(number(clock), Math.min(Math.max(x, LEFT + 18), width - 22), SCALE / 2);
+      ctx.beginPath();
+      ctx.moveTo(x, SCALE - 3);
+      ctx.lineTo(x, SCALE);
+      ctx.stroke();
+    }
+    ctx.textAlign = "right";
+    ctx.fillText("clock", LEFT - 8, SCALE / 2);
+    const h = this.rowHeight();
+    const every = Math.max(1, Math.ceil(11 / h));
+    for (let row = Math.ceil(this.firstRow() / every) * every; row < this.rows.length; row += every) {
+      const y = this.toY(row + 0.5);
+      if (y > height - 4) break;
+      if (y < TOP) continue;
+      const { kind, id } = this.rows[row];
+      const { source, target } = this.set!.machine;
+      ctx.fillText(kind === "link" ? `c${source[id]} → c${target[id]}` : `c${id} ${kind}`, LEFT - 8, y);
+    }
+  }
+
+  private drawSwitches(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    if (set.kind === "steps") return;
+    const height = this.canvas.clientHeight;
+    const [from, to] = [set.phaseAt(this.toClock(LEFT)), set.phaseAt(this.toClock(this.canvas.clientWidth))];
+    for (let p = from; p <= to && p < set.phaseCount; p++) {
+      const begin = this.toX(set.offset[p]);
+      const end = this.toX(set.offset[p] + set.switchClocks(p));
+      ctx.fillStyle = colours.switch;
+      ctx.fillRect(begin, TOP, Math.max(0.5, end - begin), height - TOP);
+    }
+  }
+
+  /** Names of phases above the chart, as far as there is room. */
+  private drawPhases(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    if (set.kind === "steps") return;
+    const width = this.canvas.clientWidth;
+    ctx.textAlign = "center";
+    ctx.fillStyle = colours.ink;
+    let free = LEFT;
+    const to = set.phaseAt(this.toClock(width));
+    for (let p = set.phaseAt(this.toClock(LEFT)); p <= to && p < set.phaseCount; p++) {
+      const begin = Math.max(this.toX(set.offset[p]), LEFT);
+      const end = Math.min(this.toX(set.offset[p + 1]), width);
+      const half = ctx.measureText(`p${p}`).width / 2 + 3;
+      const middle = (begin + end) / 2;
+      if (middle - half < free || middle + half > width) continue;
+      ctx.fillText(`p${p}`, middle, (SCALE + TOP) / 2);
+      free = middle + half;
+    }
+  }
+
+  /** The streams that may be visible: those of the phases in sight. */
+  private visible(): [number, number] {
+    const set = this.set!;
+    if (set.kind === "steps" || set.phaseCount === 0) return set.range(ALL);
+    const from = set.phaseAt(this.toClock(LEFT));
+    const to = set.phaseAt(this.toClock(this.canvas.clientWidth));
+    return [set.first[from], set.first[to + 1]];
+  }
+
+  private drawStreams(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    const streams = set.streams;
+    if (!streams || this.rows.length === 0) return;
+    const [from, to] = this.visible();
+    const h = this.rowHeight();
+    const marked = new Map<number, string>();
+    for (const s of this.highlight.shared) marked.set(s, colours.shared);
+    for (const s of this.highlight.streams) marked.set(s, colours.selected);
+    const rowsOf = (s: number): [number, string][] => {
+      if (this.state!.rows === "links")
+        return Array.from(set.linksOf(s), (link) => [this.rowOf.get(`link${link}`) ?? -1, colours.send]);
+      return [
+        [this.rowOf.get(`send${streams.source[s]}`) ?? -1, colours.send],
+        [this.rowOf.get(`receive${streams.target[s]}`) ?? -1, colours.receive],
+      ];
+    };
+    const bar = (s: number, base: number, colour: string | null) => {
+      const x0 = this.toX(base + streams.start[s]);
+      const x1 = this.toX(base + streams.start[s] + streams.duration[s]);
+      const gap = x1 - x0 > 4 ? 0.75 : 0;
+      for (const [row, own] of rowsOf(s)) {
+        if (row < 0) continue;
+        const y = this.toY(row);
+        const inset = h > 4 ? 1 : 0;
+        ctx.fillStyle = colour ?? own;
+        ctx.fillRect(x0, y + inset, Math.max(0.6, x1 - x0 - gap), Math.max(0.6, h - 2 * inset));
+        const label = h > 10 && x1 - x0 > 60 ? this.label(s, own === colours.receive) : "";
+        if (label) {
+          ctx.fillStyle = "#000";
+          ctx.textAlign = "left";
+          ctx.fillText(label, Math.max(x0, LEFT) + 4, y + h / 2, x1 - x0 - 8);
+        }
+      }
+    };
+    if (to - from > MOST_BARS) this.drawPixels(ctx, colours, from, to);
+    else this.forEach(from, to, (s, base) => bar(s, base, marked.get(s) ?? null));
+    if (to - from > MOST_BARS)
+      for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
+  }
+
+  private label(stream: number, received: boolean): string {
+    const { source, target, words } = this.set!.streams!;
+    const other = received ? `from c${source[stream]}` : `to c${target[stream]}`;
+    return `${other}, ${words[stream]} words`;
+  }
+
+  /** Calls a function for streams with the clock that their starts count from. */
+  private forEach(from: number, to: number, visit: (stream: number, base: number) => void): void {
+    const set = this.set!;
+    if (set.kind === "steps") {
+      for (let s = from; s < to; s++) visit(s, 0);
+      return;
+    }
+    for (let p = set.phaseOf(from); p < set.phaseCount && set.first[p] < to; p++) {
+      const base = set.offset[p] + set.switchClocks(p);
+      for (let s = Math.max(from, set.first[p]); s < Math.min(to, set.first[p + 1]); s++) visit(s, base);
+    }
+  }
+
+  /** Fills the pixels of many streams. */
+  private drawPixels(ctx: CanvasRenderingContext2D, colours: Palette, from: number, to: number): void {
+    const set = this.set!;
+    const streams = set.streams!;
+    const ratio = this.canvas.width / this.canvas.clientWidth;
+    const [width, height] = [this.canvas.width, this.canvas.height];
+    const busy = new Uint8Array(width * height);
+    const h = this.rowHeight();
+    const sends = new Int32Array(set.machine.head.cell_count).fill(-1);
+    const receives = sends.slice();
+    const overLinks = new Int32Array(set.machine.linkCount).fill(-1);
+    this.rows.forEach((row, place) => {
+      (row.kind === "link" ? overLinks : row.kind === "send" ? sends : receives)[row.id] = place;
+    });
+    const put = (row: number, x0: number, x1: number, mark: number) => {
+      if (row < 0) return;
+      const y0 = Math.max(Math.floor(TOP * ratio), Math.floor(this.toY(row) * ratio));
+      const y1 = Math.min(height, Math.max(y0 + 1, Math.ceil((this.toY(row) + h) * ratio)));
+      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) busy[y * width + x] |= mark;
+    };
+    const isLinks = this.state!.rows === "links";
+    this.forEach(from, to, (s, base) => {
+      const start = base + streams.start[s];
+      const x0 = Math.max(Math.floor(LEFT * ratio), Math.floor(this.toX(start) * ratio));
+      const x1 = Math.min(width, Math.max(x0 + 1, Math.ceil(this.toX(start + streams.duration[s]) * ratio)));
+      if (isLinks) {
+        for (const link of set.linksOf(s)) put(overLinks[link], x0, x1, 1);
+        return;
+      }
+      put(sends[streams.source[s]], x0, x1, 1);
+      put(receives[streams.target[s]], x0, x1, 2);
+    });
+    ctx.save();
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    // Pixels with both directions alternate between their colours.
+    for (let y = 0; y < height; y++)
+      for (let x = 0; x < width; x++)
+        if (busy[y * width + x] === 3) busy[y * width + x] = (x + y) % 2 === 0 ? 1 : 2;
+    for (const [mark, colour] of [[1, colours.send], [2, colours.receive]] as const) {
+      ctx.fillStyle = colour;
+      for (let y = 0; y < height; y++)
+        for (let x = 0; x < width; x++) {
+          if (busy[y * width + x] !== mark) continue;
+          let end = x + 1;
+          while (end < width && busy[y * width + end] === mark) end++;
+          ctx.fillRect(x, y, end - x, 1);
+          x = end;
+        }
+    }
+    ctx.restore();
+  }
+}
