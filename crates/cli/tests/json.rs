@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 62] = [
+const SUCCESSES: [&str; 78] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -39,7 +39,19 @@ const SUCCESSES: [&str; 62] = [
     "run s.json",
     "run pattern:torus --machine iwarp:4x4 --by best",
     "run one_cell.msh --trace trace.json",
-    "show summary a.json",
+    "run two.cset --machine iwarp:4x4 --profile",
+    "run two.cset --machine iwarp:4x4 --profile --what-if --cells",
+    "run s.json --profile",
+    "predict pattern:all-to-all --machine cm5:4",
+    "predict pattern:random:density=0.4 --machine iwarp:4x4 --measure",
+    "predict empty.cset --machine iwarp:4x4 --measure",
+    "show a.json",
+    "show a.json summary",
+    "show a.json cells --sort idle",
+    "show a.json map --phase 1",
+    "show a.json gantt",
+    "show a.json profile",
+    "show a.json link l3",
     "show phases a.json",
     "show phases timed.json",
     "show routes a.json",
@@ -80,18 +92,23 @@ const SUCCESSES: [&str; 62] = [
     "info s.json",
     "info image.csi",
     "emit a.json --format listing -o listing",
+    "view a.json -o a.html",
+    "view a.json b.json -o ab.html",
+    "view plate.msh --machine iwarp:3x3 -o plate.html",
     "machines",
     "machines cm5:8",
     "machines iwarp -o mine.toml",
     "patterns",
     "patterns torus --machine ring:4 -o p.cset",
     "generate",
+    "generate plate:2x2 -o new.msh",
 ];
 
 /// Slow ones, or with other objects than one might expect of their subcommand.
-const REPRODUCTIONS: [&str; 3] = ["reproduce 1", "reproduce c3", "reproduce cm5 8"];
+const REPRODUCTIONS: [&str; 4] =
+    ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 22] = [
+const FAILURES: [(&str, &str); 24] = [
     ("compile pattern:none", "input"),
     ("compile wrong.cset", "input"),
     ("compile a.json --words 9", "input"),
@@ -109,6 +126,8 @@ const FAILURES: [(&str, &str); 22] = [
     ("bound a.json --machine nowhere", "input"),
     ("info nothing.graph", "input"),
     ("emit a.json --format goal -o goal", "input"),
+    ("predict pattern:none", "input"),
+    ("view nothing.json -o n.html", "input"),
     ("machines torus:0", "input"),
     ("patterns none", "input"),
     ("generate none -o none.msh", "input"),
@@ -206,7 +225,10 @@ fn subcommands() -> BTreeSet<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_conset")).arg("--help").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
-    let names = lines.map_while(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let lines = lines.take_while(|line| !line.is_empty());
+    // Further lines of a description begin with more blanks.
+    let lines = lines.filter_map(|line| line.strip_prefix("  ")).filter(|l| !l.starts_with(' '));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
     names.filter(|&name| name != "help").map(str::to_owned).collect()
 }
 

@@ -6,10 +6,10 @@
 
 mod gantt;
 mod map;
+mod rows;
 mod selection;
 mod tables;
 
-use std::io::Write;
 use std::path::Path;
 
 use conset::Compiled;
@@ -17,7 +17,6 @@ use conset::report::Summary;
 use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
 use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Machine, PhaseId};
-use serde_json::{Map, Value};
 
 use crate::args::ShowArgs;
 use crate::commands::compile::write_summary;
@@ -27,6 +26,7 @@ use crate::error::CliError;
 use crate::load::{self, Either};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
+pub(crate) use rows::{Field, TableRows};
 use selection::{Selection, check_cell, check_set};
 
 /// The links of a map's table, on machines without a map.
@@ -72,45 +72,6 @@ pub(crate) enum ScheduleView {
     Connection(String),
 }
 
-/// A table. The first `left` columns are text, the others numbers.
-pub(crate) struct TableRows {
-    columns: Vec<&'static str>,
-    left: usize,
-    pub(crate) rows: Vec<Vec<Value>>,
-}
-
-impl TableRows {
-    pub(crate) fn new(columns: &[&'static str], left: usize) -> Self {
-        Self { columns: columns.to_vec(), left, rows: Vec::new() }
-    }
-
-    /// Sorts by a column, numbers from the greatest to the least, and keeps the first rows.
-    fn arrange(&mut self, sort: Option<&str>, top: Option<usize>) -> Result<(), InputError> {
-        if let Some(name) = sort {
-            let Some(column) = self.columns.iter().position(|column| *column == name) else {
-                let message = "this view has no such column";
-                return Err(InputError::new("--sort", At::Path(name.into()), message)
-                    .help(format!("columns: {}", self.columns.join(", "))));
-            };
-            // The sort is stable, so equal rows keep their order.
-            self.rows.sort_by(|a, b| match (a[column].as_u64(), b[column].as_u64()) {
-                (Some(a), Some(b)) => b.cmp(&a),
-                _ => natural(&a[column]).cmp(&natural(&b[column])),
-            });
-        }
-        self.rows.truncate(top.unwrap_or(usize::MAX));
-        Ok(())
-    }
-}
-
-/// Texts in the order of their words and numbers, so that `c2` is before `c10`.
-fn natural(value: &Value) -> (String, u64) {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let prefix = text[..text.len() - digits.len()].to_owned();
-    (prefix, digits.parse().unwrap_or(0))
-}
-
 pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> {
     let (file, words) = args.file_and_view();
     let view = parse_view(words)?;
@@ -128,7 +89,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
     }
     let compiled = match load::any_compiled_file(Path::new(file), terminal)? {
         Either::Phases(compiled) => *compiled,
-        Either::Steps(compiled) => return of_steps(&compiled, &view, phase, args, terminal),
+        Either::Steps(compiled) => return of_steps(*compiled, &view, phase, args, terminal),
     };
     let set = args.set_name.as_deref();
     let only = Selection { phase, set, cell, min_words: args.min_words.unwrap_or(0) };
@@ -139,7 +100,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         ScheduleView::Map => return maps(&compiled, &only, terminal),
         ScheduleView::Gantt => {
             let charts = gantt::charts(&compiled, &only, args.by);
-            return print_drawn(&gantt::rows(&charts), terminal, |out| {
+            return gantt::rows(&charts).print_drawn(terminal, |out| {
                 charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
             });
         }
@@ -191,7 +152,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         _ => None,
     };
     rows.arrange(args.sort.as_deref().or(default), args.top)?;
-    print(&rows, terminal)
+    rows.print(terminal)
 }
 
 fn view_name(words: &[String]) -> &str {
@@ -200,7 +161,7 @@ fn view_name(words: &[String]) -> &str {
 
 /// Shows a schedule of steps.
 fn of_steps(
-    compiled: &CompiledSteps,
+    compiled: CompiledSteps,
     view: &ScheduleView,
     phase: Option<PhaseId>,
     args: &ShowArgs,
@@ -215,19 +176,18 @@ fn of_steps(
         let error = InputError::new(option, At::Whole, "a schedule of steps has no such filter");
         return Err(error.help("use show cell C, or show connection X").into());
     }
-    let names: Vec<&str> =
-        compiled.schedule().sets().iter().map(|set| set.steps.set().name()).collect();
     let only = args.set_name.as_deref();
-    check_set(only, &names)?;
-    match steps::view(compiled, view, only)? {
+    let names = compiled.schedule().sets().iter().map(|set| set.steps.set().name());
+    check_set(only, &names.collect::<Vec<_>>())?;
+    match steps::view(&compiled, view, only)? {
         None => {
-            let claimed = compiled.clone().with_claims();
+            let claimed = compiled.with_claims();
             let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
             steps::write_summary(&claimed, only, terminal)
         }
         Some(mut rows) => {
             rows.arrange(args.sort.as_deref(), args.top)?;
-            print(&rows, terminal)
+            rows.print(terminal)
         }
     }
 }
@@ -256,7 +216,7 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
 fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
     let machine = compiled.schedule().machine();
-    print_drawn(&tables::links(compiled, only), terminal, |out| {
+    tables::links(compiled, only).print_drawn(terminal, |out| {
         for (_, set) in only.sets(compiled) {
             let routing = set.timetable.routing();
             for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
@@ -395,37 +355,6 @@ pub(crate) fn find_connections(
     };
     Err(InputError::new("show connection", At::Path(shown), message)
         .help("write an id, 12 or x12, a name, or ends: 'c45 -> c37'"))
-}
-
-fn print(rows: &TableRows, terminal: &Terminal) -> Result<(), CliError> {
-    let mut table = text::table(&rows.columns, rows.left);
-    if !terminal.json {
-        for row in &rows.rows {
-            table.add_row(row.iter().map(|value| match value {
-                Value::String(words) => words.clone(),
-                Value::Null => String::new(),
-                other => other.as_u64().map_or_else(|| other.to_string(), text::number),
-            }));
-        }
-    }
-    terminal.print(&objects(rows, terminal), |out| text::write_table(out, &table))
-}
-
-/// Prints a drawing, or with `--json` the rows that it was drawn from.
-fn print_drawn(
-    rows: &TableRows,
-    terminal: &Terminal,
-    draw: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> Result<(), CliError> {
-    terminal.print(&objects(rows, terminal), draw)
-}
-
-/// The rows as objects, for JSON.
-fn objects(rows: &TableRows, terminal: &Terminal) -> Vec<Map<String, Value>> {
-    let object = |row: &Vec<Value>| {
-        rows.columns.iter().map(|c| (*c).to_owned()).zip(row.iter().cloned()).collect()
-    };
-    if terminal.json { rows.rows.iter().map(object).collect() } else { Vec::new() }
 }
 
 /// Whether a word is the name of a view.

@@ -11,7 +11,6 @@ use conset::steps::{
 use conset_ir::convert::{index, to_f64, to_u64};
 use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::commands::compile::OutputFormat;
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
@@ -345,9 +344,9 @@ pub(crate) fn view(
                     };
                     rows.rows.push(vec![
                         steps.set().name().into(),
-                        step.to_string().into(),
+                        step.into(),
                         what.into(),
-                        peer.to_string().into(),
+                        peer.into(),
                         pieces(set, message).into(),
                         row.into(),
                         message.words().into(),
@@ -391,16 +390,16 @@ fn messages<'a>(
     sets: impl Iterator<Item = &'a SetSteps>,
     shown: impl Fn(&ConnectionSet, &StepMessage<'_>) -> bool,
 ) -> TableRows {
-    let mut rows = TableRows::new(&["set", "step", "from", "to", "pieces", "words"], 5);
+    let mut rows = TableRows::new(&["set", "step", "source", "target", "pieces", "words"], 5);
     for set in sets {
         for (step, messages) in set.steps.iter() {
             for message in messages.filter(|message| shown(set.steps.set(), message)) {
                 rows.rows.push(vec![
                     set.steps.set().name().into(),
-                    step.to_string().into(),
-                    message.source.to_string().into(),
-                    message.target.to_string().into(),
-                    Value::from(pieces(set, message)),
+                    step.into(),
+                    message.source.into(),
+                    message.target.into(),
+                    pieces(set, message).into(),
                     message.words().into(),
                 ]);
             }

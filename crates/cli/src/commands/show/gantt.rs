@@ -13,7 +13,6 @@ use conset::Compiled;
 use conset::scheduler::predict::stream_times;
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, LinkId, PhaseId};
-use serde_json::Value;
 
 use super::TableRows;
 use super::selection::Selection;
@@ -130,12 +129,12 @@ pub(super) fn rows(charts: &[Gantt]) -> TableRows {
         for (key, bars) in &chart.rows {
             for bar in bars {
                 rows.rows.push(vec![
-                    Value::from(chart.set.as_str()),
+                    chart.set.as_str().into(),
                     chart.name(*key).into(),
-                    bar.phase.to_string().into(),
-                    bar.connection.to_string().into(),
-                    bar.ends.0.to_string().into(),
-                    bar.ends.1.to_string().into(),
+                    bar.phase.into(),
+                    bar.connection.into(),
+                    bar.ends.0.into(),
+                    bar.ends.1.into(),
                     bar.from.into(),
                     bar.to.into(),
                 ]);

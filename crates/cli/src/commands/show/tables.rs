@@ -8,11 +8,10 @@ use conset::Compiled;
 use conset::profile::PortClocks;
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionSet, Feed, Link, LinkId, Machine, PhaseId, RouteRef, Sink};
-use serde_json::Value;
 
-use super::TableRows;
 use super::map::LinkLoads;
 use super::selection::Selection;
+use super::{Field, TableRows};
 
 pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     // With timed starts, the length of a phase without contention is proved.
@@ -24,7 +23,7 @@ pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
         "words",
         "hops",
         "makespan",
-        "predicted",
+        "predicted_clocks",
         "max_sharing",
         "proved",
     ];
@@ -40,7 +39,7 @@ pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
             let predicted = &prediction.phases[id.index()];
             rows.rows.push(vec![
                 routing.set().name().into(),
-                id.to_string().into(),
+                id.into(),
                 phase.len().into(),
                 phase.iter().map(|r| u64::from(r.words)).sum::<u64>().into(),
                 phase.iter().map(|r| to_u64(r.hops())).sum::<u64>().into(),
@@ -49,7 +48,7 @@ pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
                 predicted.max_sharing.into(),
             ]);
             if let Some(row) = rows.rows.last_mut().filter(|_| timed) {
-                row.push(lengths[id.index()].map_or(Value::from("no"), Value::from));
+                row.push(lengths[id.index()].map_or(Field::Absent("no"), Field::from));
             }
         }
     }
@@ -77,8 +76,8 @@ pub(super) fn routes(
         if keep(set, &route) {
             rows.rows.push(vec![
                 set.name().into(),
-                phase.to_string().into(),
-                route.connection.to_string().into(),
+                phase.into(),
+                route.connection.into(),
                 set.get(route.connection).name.as_deref().unwrap_or("").into(),
                 path(&route).into(),
                 route.words.into(),
@@ -107,10 +106,10 @@ pub(super) fn timetable(compiled: &Compiled, only: &Selection<'_>) -> TableRows 
         let connection = set.get(route.connection);
         rows.rows.push(vec![
             set.name().into(),
-            phase.to_string().into(),
-            route.connection.to_string().into(),
-            connection.source.to_string().into(),
-            connection.target.to_string().into(),
+            phase.into(),
+            route.connection.into(),
+            connection.source.into(),
+            connection.target.into(),
             slot.start.into(),
             slot.end().into(),
             route.words.into(),
@@ -136,8 +135,8 @@ pub(super) fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
         {
             rows.rows.push(vec![
                 set.into(),
-                phase.to_string().into(),
-                CellId::from_index(cell).to_string().into(),
+                phase.into(),
+                CellId::from_index(cell).into(),
                 count.into(),
                 machine.parameters().channels_per_cell.into(),
                 words.into(),
@@ -149,8 +148,10 @@ pub(super) fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
 
 pub(super) fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     let machine = compiled.schedule().machine();
-    let mut rows =
-        TableRows::new(&["set", "phase", "link", "from", "to", "routes", "words", "clocks"], 5);
+    let mut rows = TableRows::new(
+        &["set", "phase", "link", "source", "target", "routes", "words", "clocks"],
+        5,
+    );
     for_each_phase(compiled, only, |set, phase, routes| {
         let loads = LinkLoads::of_phase(machine, routes, only);
         for (id, load) in loads.used() {
@@ -160,10 +161,10 @@ pub(super) fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
             }
             rows.rows.push(vec![
                 set.into(),
-                phase.to_string().into(),
-                id.to_string().into(),
-                link.source.to_string().into(),
-                link.target.to_string().into(),
+                phase.into(),
+                id.into(),
+                link.source.into(),
+                link.target.into(),
                 load.routes.into(),
                 load.words.into(),
                 loads.clocks(machine, load).into(),
@@ -226,7 +227,7 @@ pub(super) fn cells(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
             let sum = |part: fn(&PortClocks) -> u64| ports.iter().map(part).sum::<u64>();
             rows.rows.push(vec![
                 set.timetable.routing().set().name().into(),
-                cell.to_string().into(),
+                (*cell).into(),
                 load.routes[1].into(),
                 load.routes[0].into(),
                 load.neighbours.len().into(),
@@ -292,7 +293,7 @@ pub(super) fn contexts(
                 continue;
             }
             for (id, context) in phase.cells().filter(|(id, _)| cell.is_none_or(|c| c == *id)) {
-                let head = [name.to_owned(), p.to_string(), id.to_string()].map(Value::from);
+                let head = [Field::from(name), p.into(), id.into()];
                 for entry in context.entries {
                     let from = match entry.feed {
                         Feed::Gate(x) => format!("gate {x}"),
@@ -305,10 +306,11 @@ pub(super) fn contexts(
                             format!("{cell}/{channel}")
                         }
                     };
-                    let tail = ["forward".to_owned(), entry.channel.to_string(), from, to];
+                    let tail =
+                        [Field::from("forward"), entry.channel.into(), from.into(), to.into()];
                     let mut row = head.to_vec();
-                    row.extend(tail.map(Value::from));
-                    row.extend([Value::Null, Value::Null]);
+                    row.extend(tail);
+                    row.extend([Field::Absent(""), Field::Absent("")]);
                     rows.rows.push(row);
                 }
                 let operations = context.operations.iter();
@@ -318,9 +320,9 @@ pub(super) fn contexts(
                         conset_ir::Direction::Receive => ("receive", "gate".to_owned(), ""),
                     };
                     let to = if to.is_empty() { op.connection.to_string() } else { to.to_owned() };
-                    let tail = [what.to_owned(), op.channel.to_string(), from, to];
+                    let tail = [Field::from(what), op.channel.into(), from.into(), to.into()];
                     let mut row = head.to_vec();
-                    row.extend(tail.map(Value::from));
+                    row.extend(tail);
                     row.extend([op.start.into(), op.words.into()]);
                     rows.rows.push(row);
                 }
