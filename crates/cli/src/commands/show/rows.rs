@@ -68,7 +68,7 @@ fields! {
     &str => |text| Field::Text(text.to_owned()),
     String => |text| Field::Text(text),
     CellId => |id| Field::Id(CellId::PREFIX, id.0),
-    ChannelId => |id| Field::Id(ChannelId::PREFIX, id.0.into()),
+    ChannelId => |id| Field::Id(ChannelId::PREFIX, id.0),
     ConnectionId => |id| Field::Id(ConnectionId::PREFIX, id.0),
     LinkId => |id| Field::Id(LinkId::PREFIX, id.0),
     PhaseId => |id| Field::Id(PhaseId::PREFIX, id.0),
