@@ -162,6 +162,37 @@ fn our_model_is_near_the_fabric_on_a_cm5() {
 }
 
 #[test]
+fn our_model_follows_standing_messages_from_link_to_link() {
+    // Short messages that fit into the queues behind their headers, long ones that do not, and
+    // headers that wait for each other, also on rings with their two channels.
+    for (spec, on, words) in [
+        ("all-to-all", "delta:4x4", 4),
+        ("all-to-all", "delta:4x4", 200),
+        ("shift:3,2", "delta:6x6", 256),
+        ("all-to-all", "ring:9", 32),
+        ("random", "torus:5x4", 90),
+        ("transpose", "hypercube:4", 64),
+        ("all-to-all", "fat-tree:16", 16),
+    ] {
+        let set = pattern(spec, on, words);
+        let summary = set.summaries.iter().find(|s| s.model == Model::Steps).unwrap();
+        assert!(summary.median_error_percent < 3.0, "{spec} on {on}: {summary:?}");
+        assert!(summary.worst_error_percent.abs() < 20.0, "{spec} on {on}: {summary:?}");
+    }
+    // A message alone is exact: software, the header's way, software, and the words.
+    let machine = Arc::new(Machine::from_spec("mesh:5").unwrap());
+    for words in [1, 4, 5, 40, 1000] {
+        let one = Connection::new(CellId(0), CellId(3), words);
+        let set = ConnectionSet::new("one", vec![one]).unwrap();
+        let report = predicted(&machine, set, &measured()).unwrap();
+        let loaded = row(&report.sets[0], "loaded");
+        let clocks = f64::from(400 + 2 + 3 * 2 + 400 + 2 * (words + 4));
+        assert_eq!(loaded.steps_model.unwrap().value, clocks);
+        assert_eq!(loaded.measured.unwrap().clocks as f64, clocks, "{words} words");
+    }
+}
+
+#[test]
 fn formulas_apply_to_complete_exchanges_on_fat_trees_with_rendezvous() {
     let formula = |set: &SetPredictions, method| row(set, method).paper.map(|v| v.value);
     let complete = pattern("all-to-all", "cm5:16", 16);

@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::SEED;
 use super::cm5::planner_bug;
 use crate::predict::{
-    Method, MethodRow, Model, ModelSummary, ModelValue, PredictOptions, predict, rank,
+    C3Options, Method, MethodRow, Model, ModelSummary, ModelValue, PredictOptions, predict, rank,
 };
 use crate::{CompileError, Observer, Progress};
 
@@ -241,17 +241,20 @@ fn rows(
     let program = Program::new(vec![set]).map_err(|error| planner_bug(&error))?;
     let C3Machine { packet_bytes, setup, latency, bisection, .. } = C3Machine::DELTA;
     let methods = algorithms.iter().map(|algorithm| Method::parse(algorithm.planner));
-    let mut options = PredictOptions {
+    let options = PredictOptions {
         models: vec![Model::C3, Model::Steps],
         methods: methods.collect::<Result<_, _>>().map_err(|error| planner_bug(&error))?,
+        c3: C3Options {
+            protocol: Some(C3Protocol::WormholeNonblocking),
+            setup: Some(setup),
+            packet_bytes: Some(packet_bytes),
+            latency: Some(latency),
+            bisection: Some(bisection),
+        },
         measure: true,
         seed: SEED,
         unlimited: true,
-        ..PredictOptions::default()
     };
-    options.c3.protocol = Some(C3Protocol::WormholeNonblocking);
-    (options.c3.packet_bytes, options.c3.setup) = (Some(packet_bytes), Some(setup));
-    (options.c3.latency, options.c3.bisection) = (Some(latency), Some(bisection));
     let report = predict(machine, &program, &options, &mut |_| ())?;
     let rows: Vec<MethodRow> = report.sets.into_iter().flat_map(|set| set.rows).collect();
     match rows.iter().find_map(|row| row.refused.as_ref().map(|why| (&row.method, why))) {

@@ -48,6 +48,7 @@ mod rendezvous;
 mod route;
 mod spec;
 mod standing;
+mod worms;
 
 use conset_ir::{CellId, Duplex, LinkId, Machine, Protocol, Steps};
 
@@ -65,10 +66,11 @@ pub type MessageRoute<'a> = dyn FnMut(CellId, CellId, &mut Vec<LinkId>) + 'a;
 
 /// Predicts the clocks of a step plan: the end of its last message.
 ///
-/// A message holds all links of its route from the clock at which all are free until its tail has
-/// passed. With `Rendezvous`, a message starts when it is next in the lists of both cells, and both
-/// are busy with the software of both and with the words. With `Standing`, cells launch in the order
-/// of their lists and receive in the order of arrival, as on the emulated fabric.
+/// With `Rendezvous`, a message starts when it is next in the lists of both cells, and both are busy
+/// with the software of both and with the words. It holds all links of its route from the clock at
+/// which all are free until its tail has passed. With `Standing`, cells launch in the order of their
+/// lists and receive in the order of arrival, as on the emulated fabric, and a header takes the links
+/// of its route one by one.
 pub fn predict(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<'_>) -> u64 {
     predict_ends(steps, protocol, route).into_iter().max().unwrap_or(0)
 }

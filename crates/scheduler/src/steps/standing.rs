@@ -4,21 +4,19 @@
 //! * **Launch:** the processor of the cell runs `c_send` clocks (with half duplex it also copies the
 //!   words, at the rate of a link); then the words leave in the background. The next launch waits
 //!   until the tail has left, and for what it passes on.
-//! * **Way:** the message takes all links of its route when all are free, and holds them until it
-//!   has been received: it stands in the network while its receiver does something else.
+//! * **Way:** the header takes one channel of its route after the other, and waits for those that other
+//!   messages hold ([`super::worms`]).
 //! * **Reception:** `c_receive` clocks of the processor, then the words; with half duplex the
-//!   processor takes the words itself. If a cell can do either, a launch is first.
-//!
-//! Simplified: a message takes its links one by one, and a short one gives them back as its words
-//! move into queues.
+//!   processor takes the words itself. If a cell can do either, a launch is first. Until then the
+//!   message stands in the network.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use conset_ir::convert::{index, to_u64};
+use conset_ir::convert::index;
 use conset_ir::{CellId, Lists, Protocol, StepWaits, Steps};
 
-use super::links::LinkQueues;
+use super::worms::{Release, Worms};
 use super::{MessageCosts, MessageRoute};
 
 /// Clocks until each message has been received.
@@ -41,9 +39,11 @@ enum Event {
     Left,
     /// A processor is free.
     Free,
-    /// The header of a message is at its target.
-    Arrived,
-    /// The header of a message enters the network.
+    /// A channel is given to the first header that waits for it.
+    Release,
+    /// The header of a message has arrived in the next channel of its route.
+    Header,
+    /// The header of a message enters the launch queue.
     Launch,
 }
 
@@ -61,11 +61,12 @@ struct CellState {
 struct StandingRun<'a> {
     steps: &'a Steps,
     costs: MessageCosts,
-    depth: u64,
     sends: Lists<u32>,
     waits: StepWaits<'a>,
     cells: Vec<CellState>,
-    links: LinkQueues,
+    worms: Worms,
+    /// What messages give back, until there are events for it.
+    released: Vec<(u64, Release)>,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
     ends: Vec<u64>,
@@ -74,15 +75,16 @@ struct StandingRun<'a> {
 impl<'a> StandingRun<'a> {
     fn new(steps: &'a Steps) -> Self {
         let machine = steps.machine();
+        let costs = MessageCosts::new(machine, Protocol::Standing);
         let sources = steps.messages().iter().zip(0..).map(|(m, row)| (m.source.0, row));
         Self {
             steps,
-            costs: MessageCosts::new(machine, Protocol::Standing),
-            depth: machine.parameters().channel_depth.into(),
+            costs,
             sends: Lists::new(machine.agent_count(), sources),
             waits: StepWaits::new(steps),
             cells: vec![CellState::default(); machine.agent_count()],
-            links: LinkQueues::new(machine.link_count()),
+            worms: Worms::new(machine, costs, steps.messages().len()),
+            released: Vec::new(),
             events: BinaryHeap::new(),
             now: 0,
             ends: vec![0; steps.messages().len()],
@@ -90,26 +92,33 @@ impl<'a> StandingRun<'a> {
     }
 
     fn run(&mut self, route: &mut MessageRoute<'_>) {
-        let (mut ready, mut retried) = (Vec::new(), Vec::new());
+        let (mut ready, mut links) = (Vec::new(), Vec::new());
         while let Some(Reverse((now, event, of))) = self.events.pop() {
             self.now = now;
             match event {
                 Event::Free => self.advance(of),
-                Event::Launch => self.launch(of, route),
+                Event::Launch => {
+                    let [source, target] = self.ends(of);
+                    links.clear();
+                    route(source, target, &mut links);
+                    let words = self.words(of);
+                    self.worms.launch(of, words, self.steps.machine(), &links);
+                    self.move_header(of);
+                }
+                Event::Header => self.move_header(of),
+                Event::Release => {
+                    let taken_by = self.worms.release(of, now, &mut self.released);
+                    if let Some(row) = taken_by {
+                        self.moved(row);
+                    }
+                }
                 Event::Left => {
                     let source = self.ends(of)[0];
                     self.cells[source.index()].sending = false;
                     self.advance(source.0);
                 }
-                Event::Arrived => {
-                    let target = self.ends(of)[1];
-                    self.cells[target.index()].arrivals.push_back(of);
-                    self.advance(target.0);
-                }
                 Event::End => {
                     self.ends[index(of)] = now;
-                    self.links.release(of, &mut retried);
-                    retried.drain(..).for_each(|row| self.launch(row, route));
                     let target = self.ends(of)[1];
                     self.cells[target.index()].receiving = false;
                     self.advance(target.0);
@@ -161,35 +170,43 @@ impl<'a> StandingRun<'a> {
             && let Some(row) = state.arrivals.pop_front()
         {
             state.receiving = true;
-            let end = now + costs.receive + costs.words(self.words(row));
+            let end = self.worms.receive(row, now + costs.receive, &mut self.released);
+            self.schedule_releases(row);
             let state = &mut self.cells[index(cell)];
             state.processor = if costs.half_duplex { end } else { now + costs.receive };
             let free = state.processor;
             self.at(end, Event::End, row);
             self.at(free, Event::Free, cell);
-            self.leave_at(row, end);
         }
     }
 
-    /// The tail of a message that does not fit into the network leaves it as it is received.
-    fn leave_at(&mut self, row: u32, end: u64) {
-        if !self.fits(row) {
-            self.at(end, Event::Left, row);
-        }
-    }
-
-    /// Whether the queues of two cells hold a message, as they do on any route.
-    fn fits(&self, row: u32) -> bool {
-        self.words(row) + self.costs.extra_words <= 2 * self.depth
-    }
-
-    fn launch(&mut self, row: u32, route: &mut MessageRoute<'_>) {
-        let [source, target] = self.ends(row);
-        if let Some(hops) = self.links.take(row, source, target, route) {
-            self.at(self.now + to_u64(hops) * self.costs.link, Event::Arrived, row);
-            if self.fits(row) {
-                self.at(self.now + self.costs.words(self.words(row)), Event::Left, row);
+    /// Moves a header on that is in a channel of its route.
+    fn move_header(&mut self, row: u32) {
+        match self.worms.advance(row, self.now, &mut self.released) {
+            Some(true) => self.moved(row),
+            Some(false) => self.schedule_releases(row),
+            None => {
+                let target = self.ends(row)[1];
+                self.cells[target.index()].arrivals.push_back(row);
+                self.advance(target.0);
             }
         }
+    }
+
+    /// A header has taken the next channel.
+    fn moved(&mut self, row: u32) {
+        self.schedule_releases(row);
+        self.at(self.now + self.costs.link, Event::Header, row);
+    }
+
+    fn schedule_releases(&mut self, row: u32) {
+        let mut released = std::mem::take(&mut self.released);
+        for (clock, release) in released.drain(..) {
+            match release {
+                Release::Source => self.at(clock, Event::Left, row),
+                Release::Channel(channel) => self.at(clock, Event::Release, channel),
+            }
+        }
+        self.released = released;
     }
 }
