@@ -19,16 +19,16 @@ use conset_ir::convert::{index, to_u64};
 use conset_ir::{CellId, Lists, Protocol, StepWaits, Steps};
 
 use super::links::LinkQueues;
-use super::{MessageCosts, MessageRoute};
+use super::{MessageCosts, MessageRoute, MessageTimes};
 
-/// Clocks until each message has been received.
-pub(super) fn ends(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<u64> {
+/// When each message is sent and received.
+pub(super) fn times(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<MessageTimes> {
     let mut run = StandingRun::new(steps);
     for cell in 0..run.sends.rows() {
         run.advance(cell);
     }
     run.run(route);
-    run.ends
+    run.times
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ struct StandingRun<'a> {
     links: LinkQueues,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
-    ends: Vec<u64>,
+    times: Vec<MessageTimes>,
 }
 
 impl<'a> StandingRun<'a> {
@@ -85,7 +85,7 @@ impl<'a> StandingRun<'a> {
             links: LinkQueues::new(machine.link_count()),
             events: BinaryHeap::new(),
             now: 0,
-            ends: vec![0; steps.messages().len()],
+            times: vec![MessageTimes::default(); steps.messages().len()],
         }
     }
 
@@ -97,17 +97,19 @@ impl<'a> StandingRun<'a> {
                 Event::Free => self.advance(of),
                 Event::Launch => self.launch(of, route),
                 Event::Left => {
+                    self.times[index(of)].sent = now;
                     let source = self.ends(of)[0];
                     self.cells[source.index()].sending = false;
                     self.advance(source.0);
                 }
                 Event::Arrived => {
+                    self.times[index(of)].arrived = now;
                     let target = self.ends(of)[1];
                     self.cells[target.index()].arrivals.push_back(of);
                     self.advance(target.0);
                 }
                 Event::End => {
-                    self.ends[index(of)] = now;
+                    self.times[index(of)].received = now;
                     self.links.release(of, &mut retried);
                     retried.drain(..).for_each(|row| self.launch(row, route));
                     let target = self.ends(of)[1];
@@ -151,6 +153,7 @@ impl<'a> StandingRun<'a> {
         if let Some(row) = next.filter(|&row| !state.sending && self.waits.is_ready(row)) {
             state.launched += 1;
             state.sending = true;
+            self.times[index(row)].send_open = now;
             let words = self.words(row);
             let copies = if costs.half_duplex { words * costs.link } else { 0 };
             let free = now + costs.send + copies;
@@ -161,6 +164,7 @@ impl<'a> StandingRun<'a> {
             && let Some(row) = state.arrivals.pop_front()
         {
             state.receiving = true;
+            self.times[index(row)].receive_open = now;
             let end = now + costs.receive + costs.words(self.words(row));
             let state = &mut self.cells[index(cell)];
             state.processor = if costs.half_duplex { end } else { now + costs.receive };
