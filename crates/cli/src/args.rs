@@ -152,7 +152,7 @@ WHAT is:
   cell C        tables and operations of a cell (5 or c5)
   link L        the routes over a link (148, l148 or 'c37 -> c38')
   connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
-Of a schedule of steps: summary, steps, cell C or connection X.")]
+A schedule of steps has steps, but no phases, routes, timetable, channels and contexts.")]
     Show(ShowArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\

@@ -12,7 +12,7 @@ use conset::run::SetMeasurement;
 use conset::steps::{CompiledSteps, StepMeasurement};
 use conset::{Compiled, profile};
 use conset_ir::convert::{to_f64, to_u64};
-use conset_ir::{CellId, PhaseId};
+use conset_ir::{At, CellId, InputError, PhaseId};
 use serde::Serialize;
 
 use crate::args::ProfileOptions;
@@ -85,14 +85,36 @@ pub(crate) fn of_steps(
 ) -> Result<ProfileReport, CliError> {
     let sets = compiled.schedule().sets().iter().zip(runs);
     let sets = sets.map(|(set, run)| profile::of_steps(&set.steps, &run.report)).collect();
-    let schedule = compiled.schedule();
-    let what_if = || {
-        let program = schedule.program();
-        let rows = what_if::of_steps(schedule.machine(), &program, true, &mut |p| bar.observe(p));
-        rows.map_err(what_if_failure)
-    };
-    let what_if = options.what_if.then(what_if).transpose()?;
+    let what_if = options.what_if.then(|| of_step_changes(compiled, true, bar)).transpose()?;
     Ok(ProfileReport { sets, what_if })
+}
+
+/// The profiles of step plans by the cost model.
+pub(crate) fn of_steps_model(
+    compiled: &CompiledSteps,
+    only: Option<&str>,
+    options: ProfileOptions,
+    bar: &mut ProgressDisplay,
+) -> Result<ProfileReport, CliError> {
+    let sets = compiled.schedule().sets().iter();
+    let sets = sets.filter(|set| only.is_none_or(|name| set.steps.set().name() == name));
+    let profiles: Option<Vec<_>> = sets.map(|set| profile::of_steps_model(&set.steps)).collect();
+    let Some(sets) = profiles else {
+        let message = "a message has no route on this machine, so its time cannot be predicted";
+        return Err(InputError::new("show profile", At::Whole, message).into());
+    };
+    let what_if = options.what_if.then(|| of_step_changes(compiled, false, bar)).transpose()?;
+    Ok(ProfileReport { sets, what_if })
+}
+
+fn of_step_changes(
+    compiled: &CompiledSteps,
+    measured: bool,
+    bar: &mut ProgressDisplay,
+) -> Result<Vec<WhatIf>, CliError> {
+    let schedule = compiled.schedule();
+    let (machine, program) = (schedule.machine(), schedule.program());
+    what_if::of_steps(machine, &program, measured, &mut |p| bar.observe(p)).map_err(what_if_failure)
 }
 
 fn of_changes(
