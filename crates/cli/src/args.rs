@@ -122,8 +122,9 @@ The extension of OUT selects the format: .json, .cset (text), .csb (binary), .cs
     Compile(CompileArgs),
     /// Execute on the emulated fabric and check every word; compile first if necessary.
     #[command(after_help = "\
-Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
-The trace opens in chrome://tracing or ui.perfetto.dev.")]
+Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json.gz
+         conset run all.json --profile
+The trace opens in ui.perfetto.dev or chrome://tracing; one microsecond there is one clock.")]
     Run(RunArgs),
     /// Reproduce the tables and figures of the ConSet paper, or of others.
     #[command(after_help = "\

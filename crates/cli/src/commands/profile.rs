@@ -7,7 +7,9 @@
 use std::io::{self, Write};
 
 use conset::profile::what_if::{self, WhatIf, WhatIfError};
-use conset::profile::{ClocksOf, ExchangedBy, PathCause, PortClocks, PortProfile, SetProfile};
+use conset::profile::{
+    ClocksOf, ExchangedBy, PathCause, PathSegment, PortClocks, PortProfile, SetProfile,
+};
 use conset::run::SetMeasurement;
 use conset::steps::{CompiledSteps, StepMeasurement};
 use conset::{Compiled, profile};
@@ -144,7 +146,7 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     for set in &report.sets {
         write_totals(out, set)?;
-        write_path(out, set)?;
+        write_path(out, set, filter)?;
         if set.by == ExchangedBy::Phases {
             write_phases(out, set, filter)?;
         }
@@ -203,7 +205,7 @@ fn percent(part: f64, whole: u64) -> f64 {
     100.0 * part / to_f64(whole.max(1))
 }
 
-fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
+fn write_path(out: &mut dyn Write, set: &SetProfile, filter: ProfileFilter) -> io::Result<()> {
     let path = &set.critical_path;
     let c = &path.clocks;
     let parts = [
@@ -232,8 +234,13 @@ fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
     let header = ["  phase", one, "from", "to", "after", "words", "open", "until", "waited"];
     let mut table = text::table(&header, 5);
     // The path is decided at its end.
-    let hidden = path.segments.len().saturating_sub(SEGMENTS);
-    for s in &path.segments[hidden..] {
+    let segments: Vec<&PathSegment> = path
+        .segments
+        .iter()
+        .filter(|segment| filter.phase.is_none_or(|phase| phase == segment.phase))
+        .collect();
+    let hidden = segments.len().saturating_sub(SEGMENTS);
+    for s in &segments[hidden..] {
         let after = match s.after {
             PathCause::Begin => "begin".to_owned(),
             PathCause::Port { cell, side } => format!("{cell} {}", side.name()),
@@ -260,7 +267,7 @@ fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
     if hidden > 0 {
         writeln!(out, "  ... the last {SEGMENTS} of them (--json has all):")?;
     }
-    if path.segments.is_empty() {
+    if segments.is_empty() {
         return Ok(());
     }
     text::write_table(out, &table)
