@@ -147,8 +147,9 @@ The extension of OUT selects the format: .json, .cset (text), .csb (binary), .cs
     Compile(CompileArgs),
     /// Execute on the emulated fabric and check every word; compile first if necessary.
     #[command(after_help = "\
-Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json
-The trace opens in chrome://tracing or ui.perfetto.dev.")]
+Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json.gz
+         conset run all.json --profile
+The trace opens in ui.perfetto.dev or chrome://tracing; one microsecond there is one clock.")]
     Run(RunArgs),
     /// Predict every way to exchange an input (each planner of steps, phases, plain messages) by
     /// several cost models, side by side with their ranks.
@@ -186,7 +187,7 @@ WHAT is:
   cell C        tables and operations of a cell (5 or c5)
   link L        the routes over a link (148, l148 or 'c37 -> c38')
   connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
-Of a schedule of steps: summary, steps, cell C or connection X.")]
+A schedule of steps has steps, but no phases, routes, timetable, channels and contexts.")]
     Show(ShowArgs),
     /// Write a page that shows a schedule, or two side by side, in a browser; compile first if necessary.
     #[command(after_help = "\

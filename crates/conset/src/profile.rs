@@ -284,6 +284,16 @@ pub fn of_steps(steps: &Steps, report: &MessagesReport) -> SetProfile {
     profile(steps.machine(), steps.set(), &[phases], ExchangedBy::Steps, ClocksOf::Fabric)
 }
 
+/// The profile of a step plan by the cost model, which adds up to the clocks that it predicts; `None`
+/// if messages have no route on the machine.
+pub fn of_steps_model(steps: &Steps) -> Option<SetProfile> {
+    let trace = transfers::predicted_trace(steps)?;
+    let clocks = trace.streams.iter().map(|span| span.close).max().unwrap_or(0);
+    let phases = transfers::of_messages(steps.machine(), &trace, clocks, Some(steps));
+    let by = ExchangedBy::Steps;
+    Some(profile(steps.machine(), steps.set(), &[phases], by, ClocksOf::Model))
+}
+
 fn profile(
     machine: &Machine,
     set: &ConnectionSet,

@@ -119,6 +119,8 @@ fn the_clocks_of_messages_add_up() {
             let Ok(steps) = compiler.compile(&case.program, &mut |_| ()) else { continue };
             let Ok(runs) = steps.run(1, true) else { continue };
             for (set, run) in steps.schedule().sets().iter().zip(&runs) {
+                let model = profile::of_steps_model(&set.steps).expect("messages have routes");
+                adds_up(&model, set.predicted_clocks.expect("predicted"), &machine);
                 let profile = profile::of_steps(&set.steps, &run.report);
                 adds_up(&profile, run.report.clocks, &machine);
                 planned += 1;

@@ -7,12 +7,14 @@
 use std::io::{self, Write};
 
 use conset::profile::what_if::{self, WhatIf, WhatIfError};
-use conset::profile::{ClocksOf, ExchangedBy, PathCause, PortClocks, PortProfile, SetProfile};
+use conset::profile::{
+    ClocksOf, ExchangedBy, PathCause, PathSegment, PortClocks, PortProfile, SetProfile,
+};
 use conset::run::SetMeasurement;
 use conset::steps::{CompiledSteps, StepMeasurement};
 use conset::{Compiled, profile};
 use conset_ir::convert::{to_f64, to_u64};
-use conset_ir::{CellId, PhaseId};
+use conset_ir::{At, CellId, InputError, PhaseId};
 use serde::Serialize;
 
 use crate::args::ProfileOptions;
@@ -85,14 +87,36 @@ pub(crate) fn of_steps(
 ) -> Result<ProfileReport, CliError> {
     let sets = compiled.schedule().sets().iter().zip(runs);
     let sets = sets.map(|(set, run)| profile::of_steps(&set.steps, &run.report)).collect();
-    let schedule = compiled.schedule();
-    let what_if = || {
-        let program = schedule.program();
-        let rows = what_if::of_steps(schedule.machine(), &program, true, &mut |p| bar.observe(p));
-        rows.map_err(what_if_failure)
-    };
-    let what_if = options.what_if.then(what_if).transpose()?;
+    let what_if = options.what_if.then(|| of_step_changes(compiled, true, bar)).transpose()?;
     Ok(ProfileReport { sets, what_if })
+}
+
+/// The profiles of step plans by the cost model.
+pub(crate) fn of_steps_model(
+    compiled: &CompiledSteps,
+    only: Option<&str>,
+    options: ProfileOptions,
+    bar: &mut ProgressDisplay,
+) -> Result<ProfileReport, CliError> {
+    let sets = compiled.schedule().sets().iter();
+    let sets = sets.filter(|set| only.is_none_or(|name| set.steps.set().name() == name));
+    let profiles: Option<Vec<_>> = sets.map(|set| profile::of_steps_model(&set.steps)).collect();
+    let Some(sets) = profiles else {
+        let message = "a message has no route on this machine, so its time cannot be predicted";
+        return Err(InputError::new("show profile", At::Whole, message).into());
+    };
+    let what_if = options.what_if.then(|| of_step_changes(compiled, false, bar)).transpose()?;
+    Ok(ProfileReport { sets, what_if })
+}
+
+fn of_step_changes(
+    compiled: &CompiledSteps,
+    measured: bool,
+    bar: &mut ProgressDisplay,
+) -> Result<Vec<WhatIf>, CliError> {
+    let schedule = compiled.schedule();
+    let (machine, program) = (schedule.machine(), schedule.program());
+    what_if::of_steps(machine, &program, measured, &mut |p| bar.observe(p)).map_err(what_if_failure)
 }
 
 fn of_changes(
@@ -122,7 +146,7 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     for set in &report.sets {
         write_totals(out, set)?;
-        write_path(out, set)?;
+        write_path(out, set, filter)?;
         if set.by == ExchangedBy::Phases {
             write_phases(out, set, filter)?;
         }
@@ -181,7 +205,7 @@ fn percent(part: f64, whole: u64) -> f64 {
     100.0 * part / to_f64(whole.max(1))
 }
 
-fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
+fn write_path(out: &mut dyn Write, set: &SetProfile, filter: ProfileFilter) -> io::Result<()> {
     let path = &set.critical_path;
     let c = &path.clocks;
     let parts = [
@@ -210,8 +234,13 @@ fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
     let header = ["  phase", one, "from", "to", "after", "words", "open", "until", "waited"];
     let mut table = text::table(&header, 5);
     // The path is decided at its end.
-    let hidden = path.segments.len().saturating_sub(SEGMENTS);
-    for s in &path.segments[hidden..] {
+    let segments: Vec<&PathSegment> = path
+        .segments
+        .iter()
+        .filter(|segment| filter.phase.is_none_or(|phase| phase == segment.phase))
+        .collect();
+    let hidden = segments.len().saturating_sub(SEGMENTS);
+    for s in &segments[hidden..] {
         let after = match s.after {
             PathCause::Begin => "begin".to_owned(),
             PathCause::Port { cell, side } => format!("{cell} {}", side.name()),
@@ -238,7 +267,7 @@ fn write_path(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
     if hidden > 0 {
         writeln!(out, "  ... the last {SEGMENTS} of them (--json has all):")?;
     }
-    if path.segments.is_empty() {
+    if segments.is_empty() {
         return Ok(());
     }
     text::write_table(out, &table)

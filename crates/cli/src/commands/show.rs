@@ -8,11 +8,13 @@ mod gantt;
 mod map;
 mod rows;
 mod selection;
+mod steps;
 mod tables;
 
 use std::path::Path;
 
 use conset::Compiled;
+use conset::fabric::messages::MessageRoutes;
 use conset::report::Summary;
 use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
@@ -21,13 +23,15 @@ use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Mac
 use crate::args::ShowArgs;
 use crate::commands::compile::write_summary;
 use crate::commands::profile::{self, ProfileFilter};
-use crate::commands::steps;
+use crate::commands::steps as step_views;
 use crate::error::CliError;
 use crate::load::{self, Either};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
+use map::LinkLoads;
 pub(crate) use rows::{Field, TableRows};
 use selection::{Selection, check_cell, check_set};
+pub(crate) use steps::StepSelection;
 
 /// The links of a map's table, on machines without a map.
 const TABLE_LINKS: usize = 20;
@@ -89,13 +93,15 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
     }
     let compiled = match load::any_compiled_file(Path::new(file), terminal)? {
         Either::Phases(compiled) => *compiled,
-        Either::Steps(compiled) => return of_steps(*compiled, &view, phase, args, terminal),
+        Either::Steps(compiled) => {
+            return of_steps(*compiled, &view, (phase, cell), args, terminal);
+        }
     };
     let set = args.set_name.as_deref();
     let only = Selection { phase, set, cell, min_words: args.min_words.unwrap_or(0) };
     only.check(&compiled)?;
     let machine = compiled.schedule().machine();
-    let mut rows = match view {
+    let mut rows = match &view {
         ScheduleView::Summary => return summary(&compiled, &only, terminal),
         ScheduleView::Map => return maps(&compiled, &only, terminal),
         ScheduleView::Gantt => {
@@ -123,11 +129,11 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         ScheduleView::Contexts => tables::contexts(&compiled, &only, None),
         ScheduleView::Cells => tables::cells(&compiled, &only),
         ScheduleView::Cell(cell) => {
-            check_cell(machine, cell)?;
-            tables::contexts(&compiled, &only, Some(cell))
+            check_cell(machine, *cell)?;
+            tables::contexts(&compiled, &only, Some(*cell))
         }
         ScheduleView::Link(word) => {
-            let links = find_links(machine, &word)?;
+            let links = find_links(machine, word)?;
             tables::routes(&compiled, &only, |_, route| {
                 route.links().iter().any(|link| links.contains(link))
             })
@@ -138,32 +144,36 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
                 .map(|set| &**set)
                 .filter(|s| set.is_none_or(|name| name == s.name()))
                 .collect();
-            let wanted = find_connections(&sets, &word)?;
+            let wanted = find_connections(&sets, word)?;
             tables::routes(&compiled, &only, |set, route| {
                 wanted.binary_search(&(set.name().to_owned(), route.connection)).is_ok()
             })
         }
     };
-    let busiest = |column| args.top.is_some().then_some(column);
-    let default = match view_name(words) {
-        "links" => busiest("clocks"),
-        "cells" => busiest("idle"),
-        "routes" | "timetable" | "link" => busiest("words"),
-        _ => None,
-    };
-    rows.arrange(args.sort.as_deref().or(default), args.top)?;
+    arrange(&mut rows, &view, args)?;
     rows.print(terminal)
 }
 
-fn view_name(words: &[String]) -> &str {
-    words.first().map_or("summary", String::as_str)
+/// Sorts and shortens the rows of a view as the options say.
+fn arrange(rows: &mut TableRows, view: &ScheduleView, args: &ShowArgs) -> Result<(), InputError> {
+    let greatest = match view {
+        ScheduleView::Links => Some("clocks"),
+        ScheduleView::Cells => Some("idle"),
+        ScheduleView::Routes
+        | ScheduleView::Timetable
+        | ScheduleView::Link(_)
+        | ScheduleView::Steps => Some("words"),
+        _ => None,
+    };
+    let greatest = greatest.filter(|_| args.top.is_some());
+    rows.arrange(args.sort.as_deref().or(greatest), args.top)
 }
 
 /// Shows a schedule of steps.
 fn of_steps(
     compiled: CompiledSteps,
     view: &ScheduleView,
-    phase: Option<PhaseId>,
+    (phase, cell): (Option<PhaseId>, Option<CellId>),
     args: &ShowArgs,
     terminal: &Terminal,
 ) -> Result<(), CliError> {
@@ -171,25 +181,58 @@ fn of_steps(
         let error = InputError::new("--phase", At::Whole, "a schedule of steps has no phases");
         return Err(error.help("leave out --phase").into());
     }
-    let phases_only = [("--cell", args.cell.is_some()), ("--min-words", args.min_words.is_some())];
-    if let Some((option, _)) = phases_only.into_iter().find(|(_, given)| *given) {
-        let error = InputError::new(option, At::Whole, "a schedule of steps has no such filter");
-        return Err(error.help("use show cell C, or show connection X").into());
-    }
-    let only = args.set_name.as_deref();
+    let set = args.set_name.as_deref();
     let names = compiled.schedule().sets().iter().map(|set| set.steps.set().name());
-    check_set(only, &names.collect::<Vec<_>>())?;
-    match steps::view(&compiled, view, only)? {
-        None => {
-            let claimed = compiled.with_claims();
-            let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
-            steps::write_summary(&claimed, only, terminal)
-        }
-        Some(mut rows) => {
-            rows.arrange(args.sort.as_deref(), args.top)?;
-            rows.print(terminal)
-        }
+    check_set(set, &names.collect::<Vec<_>>())?;
+    let machine = compiled.schedule().machine();
+    if let Some(cell) = cell {
+        check_cell(machine, cell)?;
     }
+    let only = StepSelection { set, cell, min_words: args.min_words.unwrap_or(0) };
+    let mut rows = match view {
+        ScheduleView::Links => steps::links(&compiled, &only),
+        ScheduleView::Cells => steps::cells(&compiled, &only),
+        ScheduleView::Map => {
+            let sets = only
+                .sets(&compiled)
+                .map(|set| (set.steps.set().name().to_owned(), steps::loads(machine, set, &only)));
+            let maps: Vec<(String, LinkLoads)> = sets.collect();
+            return steps::links(&compiled, &only).print_drawn(terminal, |out| {
+                maps.iter().try_for_each(|(title, loads)| write_map(out, title, machine, loads))
+            });
+        }
+        ScheduleView::Gantt => {
+            let charts = gantt::charts_of_steps(&compiled, &only, args.by);
+            return gantt::rows(&charts).print_drawn(terminal, |out| {
+                charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
+            });
+        }
+        ScheduleView::Profile => {
+            let mut bar = ProgressDisplay::new(terminal.quiet);
+            let report = profile::of_steps_model(&compiled, set, args.profile, &mut bar)?;
+            drop(bar);
+            let filter = ProfileFilter { cells: args.profile.cells, phase: None, cell };
+            return terminal.print(&report, |out| profile::write(out, &report, filter));
+        }
+        ScheduleView::Link(word) => {
+            let links = find_links(machine, word)?;
+            let mut routes = MessageRoutes::new(machine);
+            step_views::messages(only.sets(&compiled), |_, message| {
+                only.has(message)
+                    && steps::route(&mut routes, message).iter().any(|link| links.contains(link))
+            })
+        }
+        _ => match step_views::view(&compiled, view, &only)? {
+            None => {
+                let claimed = compiled.with_claims();
+                let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
+                return step_views::write_summary(&claimed, set, terminal);
+            }
+            Some(rows) => rows,
+        },
+    };
+    arrange(&mut rows, view, args)?;
+    rows.print(terminal)
 }
 
 fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
@@ -216,38 +259,46 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
 fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
     let machine = compiled.schedule().machine();
-    tables::links(compiled, only).print_drawn(terminal, |out| {
-        for (_, set) in only.sets(compiled) {
+    tables::links(&compiled, only).print_drawn(terminal, |out| {
+        for (_, set) in only.sets(&compiled) {
             let routing = set.timetable.routing();
             for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
-                let mut loads = map::LinkLoads::new(machine);
+                let mut loads = LinkLoads::new(machine);
                 routes
                     .iter()
                     .filter(|route| only.has(route))
                     .for_each(|route| loads.add(route.links(), route.words.into()));
-                writeln!(out, "{} {phase}: words over each link", routing.set().name())?;
-                match map::draw(machine, &loads) {
-                    Some(drawn) => write!(out, "{drawn}")?,
-                    None => {
-                        let header = ["link", "from", "to", "routes", "words", "clocks"];
-                        let mut table = text::table(&header, 3);
-                        for row in map::table(machine, &loads, TABLE_LINKS) {
-                            table.add_row(row);
-                        }
-                        text::write_table(out, &table)?;
-                    }
-                }
+                let title = format!("{} {phase}", routing.set().name());
+                write_map(out, &title, machine, &loads)?;
             }
         }
         Ok(())
     })
 }
 
+/// A map, or a table of the busiest links of a machine that has none.
+fn write_map(
+    out: &mut dyn Write,
+    title: &str,
+    machine: &Machine,
+    loads: &LinkLoads,
+) -> std::io::Result<()> {
+    writeln!(out, "{title}: words over each link")?;
+    if let Some(drawn) = map::draw(machine, loads) {
+        return write!(out, "{drawn}");
+    }
+    let mut table = text::table(&["link", "from", "to", "routes", "words", "clocks"], 3);
+    for row in map::table(machine, loads, TABLE_LINKS) {
+        table.add_row(row);
+    }
+    text::write_table(out, &table)
+}
+
 fn wrong(words: &[&str], message: String) -> InputError {
     InputError::new("show", At::Path(words.join(" ")), message).help(
         "WHAT is summary, phases, routes, timetable, channels, links, contexts, cells, map, gantt, \
-         profile, cell C, link L or connection X; of a schedule of steps: summary, steps, cell C or \
-         connection X",
+         profile, cell C, link L or connection X; of a schedule of steps also steps, but not phases, \
+         routes, timetable, channels and contexts",
     )
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::commands::compile::OutputFormat;
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
-use crate::commands::show::{ScheduleView, TableRows, find_connections};
+use crate::commands::show::{ScheduleView, StepSelection, TableRows, find_connections};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::text::{self, Terminal};
@@ -298,20 +298,17 @@ pub(crate) fn run_failure(error: &StepExecutionError, compiled_here: bool) -> Cl
     }
 }
 
-/// The rows of a view of a schedule of steps; `None` for the summary.
+/// The rows of a view that only schedules of steps have; `None` for the summary.
 pub(crate) fn view(
     compiled: &CompiledSteps,
     view: &ScheduleView,
-    only: Option<&str>,
+    only: &StepSelection<'_>,
 ) -> Result<Option<TableRows>, InputError> {
     let wrong = |message: &str| InputError::new("show", At::Whole, message);
-    let sets = || {
-        let sets = compiled.schedule().sets().iter();
-        sets.filter(move |set| only.is_none_or(|name| name == set.steps.set().name()))
-    };
+    let sets = || only.sets(compiled);
     Ok(Some(match view {
         ScheduleView::Summary => return Ok(None),
-        ScheduleView::Steps => messages(sets(), |_, _| true),
+        ScheduleView::Steps => messages(sets(), |_, message| only.has(message)),
         ScheduleView::Connection(word) => {
             let known: Vec<&ConnectionSet> = sets().map(|set| &**set.steps.set()).collect();
             let wanted = find_connections(&known, word)?;
@@ -357,7 +354,7 @@ pub(crate) fn view(
         }
         _ => {
             return Err(wrong("a schedule of steps has no phases, routes, channels or tables")
-                .help("WHAT is summary, steps, cell C or connection X"));
+                .help("WHAT is summary, steps, links, cells, map, gantt, profile, cell C, link L or connection X"));
         }
     }))
 }
@@ -386,9 +383,9 @@ pub(crate) fn write_summary(
     })
 }
 
-fn messages<'a>(
+pub(crate) fn messages<'a>(
     sets: impl Iterator<Item = &'a SetSteps>,
-    shown: impl Fn(&ConnectionSet, &StepMessage<'_>) -> bool,
+    mut shown: impl FnMut(&ConnectionSet, &StepMessage<'_>) -> bool,
 ) -> TableRows {
     let mut rows = TableRows::new(&["set", "step", "source", "target", "pieces", "words"], 5);
     for set in sets {

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use conset_fabric::messages::MessageRoutes;
+use conset_fabric::trace::StreamSpan;
 use conset_fabric::{PhaseReport, Trace};
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{
@@ -13,6 +15,7 @@ use conset_ir::{
 };
 use conset_scheduler::Prediction;
 use conset_scheduler::predict::stream_times;
+use conset_scheduler::steps::predict_times;
 
 use super::{PortSide, side_of};
 
@@ -267,6 +270,41 @@ pub(super) fn with_links(
     phases
 }
 
+/// The trace that a step plan has by the cost model; `None` if a message has no route.
+pub(super) fn predicted_trace(steps: &Steps) -> Option<Trace> {
+    let machine = steps.machine();
+    let mut routes = MessageRoutes::new(machine);
+    let mut missing = false;
+    let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
+        missing |= !routes.links(source, target, links);
+    };
+    let times = predict_times(steps, machine.parameters().protocol, &mut route);
+    let messages = steps.messages().iter().zip(times).enumerate();
+    let spans = messages.flat_map(|(row, (message, times))| {
+        let span = |cell, direction, (open, close), arrived| StreamSpan {
+            set: 0,
+            phase: PhaseId(0),
+            cell,
+            direction,
+            connection: ConnectionId(to_u32(row)),
+            first_word: 0,
+            words: to_u32(message.words()),
+            slot: 0,
+            open,
+            close,
+            arrived,
+        };
+        let (sent, received) =
+            ((times.send_open, times.sent), (times.receive_open, times.received));
+        [
+            span(message.source, Direction::Send, sent, None),
+            span(message.target, Direction::Receive, received, Some(times.arrived)),
+        ]
+    });
+    let streams = spans.collect();
+    (!missing).then(|| Trace { streams, ..Trace::default() })
+}
+
 /// The messages of a traced run, with the words that a plan passes on.
 pub(super) fn of_messages(
     machine: &Machine,
@@ -300,7 +338,7 @@ pub(super) fn of_messages(
                 ([send + copies, receive], [if buffered { link } else { access }, access], waits)
             }
         };
-        let end = |span: conset_fabric::trace::StreamSpan, side: usize, waits: (u64, u64)| End {
+        let end = |span: StreamSpan, side: usize, waits: (u64, u64)| End {
             cell: span.cell,
             open: span.open,
             close: span.close,

@@ -77,9 +77,34 @@ pub fn predict(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<'_>) 
 
 /// Predicts for each message the clock at which it has been received, as [`predict()`].
 pub fn predict_ends(steps: &Steps, protocol: Protocol, route: &mut MessageRoute<'_>) -> Vec<u64> {
+    predict_times(steps, protocol, route).into_iter().map(|times| times.received).collect()
+}
+
+/// When a message is sent and received, in clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageTimes {
+    /// When the software of the sender starts.
+    pub send_open: u64,
+    /// When its tail has left its source.
+    pub sent: u64,
+    /// When its header is at its target; under rendezvous the receiver waits for it.
+    pub arrived: u64,
+    /// When the software of the receiver starts.
+    pub receive_open: u64,
+    /// When its last word has been received.
+    pub received: u64,
+}
+
+/// Predicts when each message is sent and received, as [`predict()`].
+pub fn predict_times(
+    steps: &Steps,
+    protocol: Protocol,
+    route: &mut MessageRoute<'_>,
+) -> Vec<MessageTimes> {
     match protocol {
-        Protocol::Rendezvous => rendezvous::ends(steps, route),
-        Protocol::Standing => standing::ends(steps, route),
+        Protocol::Rendezvous => rendezvous::times(steps, route),
+        Protocol::Standing => standing::times(steps, route),
     }
 }
 

@@ -14,13 +14,13 @@ use conset_ir::convert::{index, to_u64};
 use conset_ir::{Lists, Protocol, StepWaits, Steps};
 
 use super::links::LinkQueues;
-use super::{MessageCosts, MessageRoute};
+use super::{MessageCosts, MessageRoute, MessageTimes};
 
-/// Clocks until each message has been received.
-pub(super) fn ends(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<u64> {
+/// When each message is sent and received.
+pub(super) fn times(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<MessageTimes> {
     let mut run = RendezvousRun::new(steps);
     run.run(route);
-    run.ends
+    run.times
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ struct RendezvousRun<'a> {
     links: LinkQueues,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
-    ends: Vec<u64>,
+    times: Vec<MessageTimes>,
 }
 
 impl<'a> RendezvousRun<'a> {
@@ -58,7 +58,7 @@ impl<'a> RendezvousRun<'a> {
             links: LinkQueues::new(machine.link_count()),
             events: BinaryHeap::new(),
             now: 0,
-            ends: vec![0; steps.messages().len()],
+            times: vec![MessageTimes::default(); steps.messages().len()],
         }
     }
 
@@ -76,7 +76,8 @@ impl<'a> RendezvousRun<'a> {
             match event {
                 Event::Launch => self.launch(row, route),
                 Event::End => {
-                    self.ends[index(row)] = now;
+                    let times = &mut self.times[index(row)];
+                    (times.sent, times.received) = (now, now);
                     self.links.release(row, &mut retried);
                     for row in retried.drain(..) {
                         self.launch(row, route);
@@ -118,6 +119,8 @@ impl<'a> RendezvousRun<'a> {
         let message = self.steps.messages().get(index(row));
         let next = [message.source, message.target].map(|cell| self.next_of(cell.0));
         if next == [Some(row); 2] && self.waits.is_ready(row) {
+            let times = &mut self.times[index(row)];
+            (times.send_open, times.receive_open) = (self.now, self.now);
             self.events.push(Reverse((self.now + self.costs.software(), Event::Launch, row)));
         }
     }
@@ -127,6 +130,7 @@ impl<'a> RendezvousRun<'a> {
         let message = self.steps.messages().get(index(row));
         if let Some(hops) = self.links.take(row, message.source, message.target, route) {
             let way = to_u64(hops) * self.costs.link;
+            self.times[index(row)].arrived = self.now + way;
             let end = self.now + way + self.costs.words(message.words());
             self.events.push(Reverse((end, Event::End, row)));
         }

@@ -17,16 +17,16 @@ use conset_ir::convert::index;
 use conset_ir::{CellId, Lists, Protocol, StepWaits, Steps};
 
 use super::worms::{Release, Worms};
-use super::{MessageCosts, MessageRoute};
+use super::{MessageCosts, MessageRoute, MessageTimes};
 
-/// Clocks until each message has been received.
-pub(super) fn ends(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<u64> {
+/// When each message is sent and received.
+pub(super) fn times(steps: &Steps, route: &mut MessageRoute<'_>) -> Vec<MessageTimes> {
     let mut run = StandingRun::new(steps);
     for cell in 0..run.sends.rows() {
         run.advance(cell);
     }
     run.run(route);
-    run.ends
+    run.times
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ struct StandingRun<'a> {
     released: Vec<(u64, Release)>,
     events: BinaryHeap<Reverse<(u64, Event, u32)>>,
     now: u64,
-    ends: Vec<u64>,
+    times: Vec<MessageTimes>,
 }
 
 impl<'a> StandingRun<'a> {
@@ -87,7 +87,7 @@ impl<'a> StandingRun<'a> {
             released: Vec::new(),
             events: BinaryHeap::new(),
             now: 0,
-            ends: vec![0; steps.messages().len()],
+            times: vec![MessageTimes::default(); steps.messages().len()],
         }
     }
 
@@ -113,12 +113,13 @@ impl<'a> StandingRun<'a> {
                     }
                 }
                 Event::Left => {
+                    self.times[index(of)].sent = now;
                     let source = self.ends(of)[0];
                     self.cells[source.index()].sending = false;
                     self.advance(source.0);
                 }
                 Event::End => {
-                    self.ends[index(of)] = now;
+                    self.times[index(of)].received = now;
                     let target = self.ends(of)[1];
                     self.cells[target.index()].receiving = false;
                     self.advance(target.0);
@@ -160,6 +161,7 @@ impl<'a> StandingRun<'a> {
         if let Some(row) = next.filter(|&row| !state.sending && self.waits.is_ready(row)) {
             state.launched += 1;
             state.sending = true;
+            self.times[index(row)].send_open = now;
             let words = self.words(row);
             let copies = if costs.half_duplex { words * costs.link } else { 0 };
             let free = now + costs.send + copies;
@@ -170,6 +172,7 @@ impl<'a> StandingRun<'a> {
             && let Some(row) = state.arrivals.pop_front()
         {
             state.receiving = true;
+            self.times[index(row)].receive_open = now;
             let end = self.worms.receive(row, now + costs.receive, &mut self.released);
             self.schedule_releases(row);
             let state = &mut self.cells[index(cell)];
@@ -186,6 +189,7 @@ impl<'a> StandingRun<'a> {
             Some(true) => self.moved(row),
             Some(false) => self.schedule_releases(row),
             None => {
+                self.times[index(row)].arrived = self.now;
                 let target = self.ends(row)[1];
                 self.cells[target.index()].arrivals.push_back(row);
                 self.advance(target.0);

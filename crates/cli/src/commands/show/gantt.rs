@@ -10,12 +10,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conset::Compiled;
+use conset::fabric::messages::MessageRoutes;
 use conset::scheduler::predict::stream_times;
+use conset::scheduler::steps::predict_times;
+use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionId, LinkId, PhaseId};
+use conset_ir::{CellId, Duplex, LinkId, PhaseId, Protocol};
 
-use super::TableRows;
+use super::{Field, TableRows};
 use super::selection::Selection;
+use super::steps::{self, StepSelection};
 use crate::args::GanttRows;
 use crate::text;
 
@@ -29,8 +33,10 @@ enum RowKey {
 
 /// A stream in a row, in clocks from the beginning of the chart.
 struct Bar {
-    phase: PhaseId,
-    connection: ConnectionId,
+    /// The phase; `None` in a step plan.
+    phase: Option<PhaseId>,
+    /// The connection, or the number of a message.
+    stream: String,
     ends: (CellId, CellId),
     from: u64,
     to: u64,
@@ -52,7 +58,7 @@ pub(super) struct Gantt {
 /// The charts of the selected sets and phases. Phases that are not selected take no time in them.
 pub(super) fn charts(compiled: &Compiled, only: &Selection<'_>, by: GanttRows) -> Vec<Gantt> {
     let machine = compiled.schedule().machine();
-    let half = machine.parameters().duplex == conset_ir::Duplex::Half;
+    let half = machine.parameters().duplex == Duplex::Half;
     // With half duplex both directions are one row.
     let receiving = usize::from(!half);
     let mut charts = Vec::new();
@@ -76,8 +82,8 @@ pub(super) fn charts(compiled: &Compiled, only: &Selection<'_>, by: GanttRows) -
                 }
                 let mut bar = |key, from: u64, to: u64| {
                     rows.entry(key).or_insert_with(Vec::new).push(Bar {
-                        phase,
-                        connection: route.connection,
+                        phase: Some(phase),
+                        stream: route.connection.to_string(),
                         ends: (source, target),
                         from: now + from,
                         to: now + to,
@@ -110,29 +116,89 @@ pub(super) fn charts(compiled: &Compiled, only: &Selection<'_>, by: GanttRows) -
             }
             now += predicted.clocks;
         }
-        for bars in rows.values_mut() {
-            bars.sort_by_key(|bar: &Bar| (bar.from, bar.to, bar.connection));
-        }
         let set = routing.set().name().to_owned();
-        charts.push(Gantt { set, clocks: now, rows, switches, links, half });
+        let chart = Gantt { set, clocks: now, rows, switches, links, half };
+        charts.push(chart.sorted());
+    }
+    charts
+}
+
+/// The charts of the selected sets of step plans: messages of cells, or on links, from the sender's
+/// software to the last word. Sets of which a message has no route are left out.
+pub(super) fn charts_of_steps(
+    compiled: &CompiledSteps,
+    only: &StepSelection<'_>,
+    by: GanttRows,
+) -> Vec<Gantt> {
+    let machine = compiled.schedule().machine();
+    let parameters = machine.parameters();
+    let half = parameters.protocol == Protocol::Rendezvous && parameters.duplex == Duplex::Half;
+    let receiving = usize::from(!half);
+    let mut charts = Vec::new();
+    for set in only.sets(compiled) {
+        let mut routes = MessageRoutes::new(machine);
+        let mut missing = false;
+        let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
+            missing |= !routes.links(source, target, links);
+        };
+        let times = predict_times(&set.steps, parameters.protocol, &mut route);
+        if missing {
+            continue;
+        }
+        let (mut rows, mut links) = (BTreeMap::new(), BTreeMap::new());
+        let clocks = times.iter().map(|times| times.received).max().unwrap_or(0);
+        for (row, (message, times)) in set.steps.messages().iter().zip(times).enumerate() {
+            if message.words() < u64::from(only.min_words) {
+                continue;
+            }
+            let ends = (message.source, message.target);
+            let mut bar = |key, from: u64, to: u64| {
+                let bars = rows.entry(key).or_insert_with(Vec::new);
+                bars.push(Bar { phase: None, stream: format!("message {row}"), ends, from, to });
+            };
+            match by {
+                GanttRows::Agents => {
+                    let sides = [
+                        (message.source, 0, times.send_open, times.sent),
+                        (message.target, receiving, times.receive_open, times.received),
+                    ];
+                    for (cell, side, from, to) in sides {
+                        if only.cell.is_none_or(|only| only == cell) {
+                            bar(RowKey::Port(cell, side), from, to);
+                        }
+                    }
+                }
+                GanttRows::Links => {
+                    for link in steps::route(&mut routes, &message) {
+                        let at = machine.link(link);
+                        if only.cell.is_none_or(|cell| cell == at.source || cell == at.target) {
+                            let name = format!("{link} {} -> {}", at.source, at.target);
+                            links.entry(link).or_insert(name);
+                            bar(RowKey::Link(link), times.send_open, times.received);
+                        }
+                    }
+                }
+            }
+        }
+        let set = set.steps.set().name().to_owned();
+        let chart = Gantt { set, clocks, rows, switches: Vec::new(), links, half };
+        charts.push(chart.sorted());
     }
     charts
 }
 
 /// The bars of charts as rows.
 pub(super) fn rows(charts: &[Gantt]) -> TableRows {
-    let mut rows = TableRows::new(
-        &["set", "row", "phase", "connection", "source", "target", "open", "close"],
-        6,
-    );
+    let mut rows =
+        TableRows::new(&["set", "row", "phase", "stream", "source", "target", "open", "close"], 6);
     for chart in charts {
         for (key, bars) in &chart.rows {
             for bar in bars {
                 rows.rows.push(vec![
                     chart.set.as_str().into(),
                     chart.name(*key).into(),
-                    bar.phase.into(),
-                    bar.connection.into(),
+                    bar.phase.map_or(Field::Absent(""), Field::from),
+                    bar.stream.as_str().into(),
                     bar.ends.0.into(),
                     bar.ends.1.into(),
                     bar.from.into(),
@@ -145,6 +211,14 @@ pub(super) fn rows(charts: &[Gantt]) -> TableRows {
 }
 
 impl Gantt {
+    /// With the streams of each row in the order of time.
+    fn sorted(mut self) -> Self {
+        for bars in self.rows.values_mut() {
+            bars.sort_by_key(|bar: &Bar| (bar.from, bar.to, bar.ends));
+        }
+        self
+    }
+
     fn name(&self, key: RowKey) -> String {
         match key {
             RowKey::Port(cell, _) if self.half => cell.to_string(),
@@ -163,10 +237,11 @@ impl Gantt {
         let step = self.clocks.div_ceil(columns).max(1);
         let columns = self.clocks.div_ceil(step);
         let mut out = format!(
-            "{}: {}, {} per character; | is a switch, letters are streams, . is idle\n",
+            "{}: {}, {} per character; {}letters are streams, . is idle\n",
             self.set,
             text::count(self.clocks, "clock"),
             text::count(step, "clock"),
+            if self.switches.is_empty() { "" } else { "| is a switch, " },
         );
         for (&key, bars) in &self.rows {
             let mut line = vec!['.'; index_of(columns)];
@@ -198,12 +273,12 @@ impl Gantt {
                 for (bar, letter) in bars.iter().zip(('a'..='z').cycle()) {
                     let _ = writeln!(
                         out,
-                        "{:label$}  {letter} is {} {} -> {} in {}, {} to {}",
+                        "{:label$}  {letter} is {} {} -> {}{}, {} to {}",
                         self.name(key),
-                        bar.connection,
+                        bar.stream,
                         bar.ends.0,
                         bar.ends.1,
-                        bar.phase,
+                        bar.phase.map_or_else(String::new, |phase| format!(" in {phase}")),
                         text::number(bar.from),
                         text::number(bar.to),
                     );
