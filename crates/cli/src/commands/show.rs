@@ -11,6 +11,7 @@ mod selection;
 mod steps;
 mod tables;
 
+use std::io::Write;
 use std::path::Path;
 
 use conset::Compiled;

@@ -17,9 +17,9 @@ use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, Duplex, LinkId, PhaseId, Protocol};
 
-use super::{Field, TableRows};
 use super::selection::Selection;
 use super::steps::{self, StepSelection};
+use super::{Field, TableRows};
 use crate::args::GanttRows;
 use crate::text;
 

@@ -58,7 +58,8 @@ pub(super) fn loads(machine: &Machine, set: &SetSteps, only: &StepSelection<'_>)
 /// The load of each link.
 pub(super) fn links(compiled: &CompiledSteps, only: &StepSelection<'_>) -> TableRows {
     let machine = compiled.schedule().machine();
-    let mut rows = TableRows::new(&["set", "link", "from", "to", "messages", "words", "clocks"], 4);
+    let mut rows =
+        TableRows::new(&["set", "link", "source", "target", "messages", "words", "clocks"], 4);
     // The filter by cell is for links here, as it is with phases.
     let all = StepSelection { cell: None, ..*only };
     for set in only.sets(compiled) {
@@ -70,9 +71,9 @@ pub(super) fn links(compiled: &CompiledSteps, only: &StepSelection<'_>) -> Table
             }
             rows.rows.push(vec![
                 set.steps.set().name().into(),
-                id.to_string().into(),
-                link.source.to_string().into(),
-                link.target.to_string().into(),
+                id.into(),
+                link.source.into(),
+                link.target.into(),
                 load.routes.into(),
                 load.words.into(),
                 loads.clocks(machine, load).into(),
@@ -125,7 +126,7 @@ pub(super) fn cells(compiled: &CompiledSteps, only: &StepSelection<'_>) -> Table
             let [out, incoming] = traffic[cell.index()];
             rows.rows.push(vec![
                 set.steps.set().name().into(),
-                cell.to_string().into(),
+                cell.into(),
                 out.0.into(),
                 incoming.0.into(),
                 out.1.into(),
