@@ -26,6 +26,7 @@ class App {
   private playing = false;
   private readonly refresh = perFrame(() => this.show());
   private shown: State | null = null;
+  private highlight: Highlight = { streams: [], shared: [] };
   private controls!: { phase: HTMLInputElement; clock: HTMLInputElement; play: HTMLButtonElement; phaseText: HTMLOutputElement; clockText: HTMLOutputElement };
 
   constructor(
@@ -224,7 +225,7 @@ class App {
     this.showPlayer();
     this.machine.zoomTo(state.zoom);
     this.timetable.zoomTo(state.time);
-    const shown: Highlight = set ? highlight(set, state) : { streams: [], shared: [] };
+    const shown = this.highlighted(set, changed("selection", "phase", "schedule", "set"));
     this.machine.show(set, state, shown);
     this.timetable.show(set, state, shown);
     this.matrix.show(set, state);
@@ -238,6 +239,12 @@ class App {
     else if (changed("phase")) this.markPhase();
     if (changed("phase", "cells", "links", "schedule", "set", "filter")) this.refreshTables();
     this.showLabels();
+  }
+
+  /** The streams of the selection; they are not searched again while only the clock moves. */
+  private highlighted(set: ConnectionSet | null, isNew: boolean): Highlight {
+    if (isNew) this.highlight = set ? highlight(set, this.state) : { streams: [], shared: [] };
+    return this.highlight;
   }
 
   private showTheme(): void {

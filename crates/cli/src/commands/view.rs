@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use conset::input::{Input, LoadedProgram, PartitionUnit};
-use conset_ir::{At, InputError};
 use conset_mesh::surface::Surface;
 use conset_mesh::write_partition::PlacedPartition;
 use conset_view::{Page, PageOptions, Program, Shown};
@@ -14,7 +13,7 @@ use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, LoadedInput, PartitionGoal};
 use crate::progress::ProgressDisplay;
-use crate::text::{Terminal, number};
+use crate::text::Terminal;
 
 /// The object of `conset view --json`.
 #[derive(Serialize)]
@@ -70,8 +69,7 @@ fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliErr
         for what in &report.left_out {
             writeln!(out, "left out {what}")?;
         }
-        let bytes = number(conset_ir::convert::to_u64(report.bytes));
-        writeln!(out, "wrote {} ({bytes} bytes)", report.output)
+        writeln!(out, "wrote {}", report.output)
     })
 }
 
@@ -80,10 +78,7 @@ fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, C
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let goal = PartitionGoal::of(&args.compiler);
     let loaded = load::input_for(input, &goal, true, &mut bar)?;
-    if input.options.seed.is_some() && !matches!(loaded.input, Input::Program(_)) {
-        let message = "the input is already compiled; --seed has no effect";
-        return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
-    }
+    load::refuse_seed(&loaded, &input.options)?;
     let compiled = load::compiled_by(&loaded, input, &args.compiler, &mut bar)?.chosen;
     let surface = match &loaded.input {
         Input::Program(program) => surface(program, input.options.elements.into()),
