@@ -54,7 +54,7 @@ const NUMBERS: [string, string][] = [
 ];
 
 export class Comparison {
-  private readonly views: MachineView[];
+  readonly views: MachineView[];
   private readonly captions: HTMLElement[];
 
   constructor(

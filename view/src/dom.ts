@@ -68,10 +68,10 @@ export function context(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return ctx;
 }
 
-/** Calls a function at most once per frame. */
-export function perFrame(run: () => void): () => void {
+/** Calls a function at most once per frame; `now` calls it at once. */
+export function perFrame(run: () => void): (() => void) & { now: () => void } {
   let waiting = false;
-  return () => {
+  const later = () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
@@ -79,6 +79,7 @@ export function perFrame(run: () => void): () => void {
       run();
     });
   };
+  return Object.assign(later, { now: run });
 }
 
 /** A column of a table: its title, and the text and the sort key of a row. */

@@ -25,7 +25,7 @@ export class MachineView {
   private highlight: Highlight = { streams: [], shared: [] };
   private scales: [number, number] | null = null;
   private transform: ZoomTransform = zoomIdentity;
-  private readonly redraw = perFrame(() => this.draw());
+  readonly redraw = perFrame(() => this.draw());
   private readonly behaviour;
   /** The cell that the arrow keys have reached. */
   private focus = -1;

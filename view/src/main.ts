@@ -56,7 +56,9 @@ class App {
       this.clamp();
       this.refresh();
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.refresh());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawAll());
+    // Paper is light.
+    matchMedia("print").addEventListener("change", () => this.redrawAll());
     this.show();
   }
 
@@ -248,8 +250,16 @@ class App {
   }
 
   private showTheme(): void {
-    const dark = this.state.theme === "dark" || (this.state.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    const { theme } = this.state;
+    const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+    document.documentElement.dataset.theme = dark && !matchMedia("print").matches ? "dark" : "light";
+  }
+
+  /** Draws all pictures in the colours of the page, before it is printed if that is why they change. */
+  private redrawAll(): void {
+    this.showTheme();
+    const views = [this.machine, this.timetable, this.matrix, this.mesh, ...(this.comparison?.views ?? [])];
+    for (const view of views) view?.redraw.now();
   }
 
   /** The other schedule may have another machine and other sets. */

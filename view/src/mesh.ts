@@ -17,7 +17,7 @@ export class MeshView {
   private shade = new Float32Array();
   private readonly hues: Uint8Array;
   private drag: { x: number; y: number; moved: boolean } | null = null;
-  private readonly redraw = perFrame(() => this.draw());
+  readonly redraw = perFrame(() => this.draw());
   onPart: (part: number) => void = () => {};
 
   constructor(

@@ -285,6 +285,41 @@ test("two schedules are compared as conset diff does", async (t) => {
   assert.deepEqual((await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id), []);
 });
 
+test("a large set is drawn by pixels, and nothing of it is left out", async (t) => {
+  conset(folder, "compile", "pattern:random:density=0.5", "--machine", "torus:16x16", "--algorithm", "paper", "-q", "-o", "large.json");
+  const { bytes, left_out } = json(folder, "view", "large.json", "-q", "-o", "large.html");
+  const { connections } = summary(folder, "large.json");
+  assert.deepEqual(left_out, []);
+  assert.ok(connections > 30000, `${connections} connections`);
+  // A million connections in 20 MB.
+  assert.ok(bytes - 200_000 < 20 * connections, `${bytes} bytes for ${connections} connections`);
+  const page = await opened(t, "large");
+  const drawn = () =>
+    page.evaluate(() => {
+      const canvas = document.getElementById("timetable");
+      return canvas.getContext("2d").getImageData(canvas.width / 4, canvas.height / 4, canvas.width / 2, canvas.height / 2).data.join();
+    });
+  const whole = await drawn();
+  await page.focus("#timetable");
+  await page.keyboard.press("+");
+  await settled(page);
+  assert.notEqual(await drawn(), whole);
+  await page.keyboard.press("0");
+  await page.selectOption("#choose-rows", "links");
+  await settled(page);
+  assert.notEqual(await drawn(), whole);
+  assert.deepEqual(page.problems, []);
+});
+
+test("paper is light", async (t) => {
+  const page = await opened(t, "torus-3d", { colorScheme: "dark" });
+  const corner = () => page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]);
+  assert.equal((await corner())[0], "dark");
+  await page.emulateMedia({ media: "print" });
+  await settled(page);
+  assert.deepEqual(await corner(), ["light", "rgb(255, 255, 255)"]);
+});
+
 test("what is left out is said, and the rest is shown", async (t) => {
   const view = (limit) => json(folder, "view", "all-to-all.json", "--size-limit", String(limit), "-q", "-o", "less.html");
   let limit = json(folder, "view", "all-to-all.json", "-q", "-o", "whole.html").bytes + 40000;

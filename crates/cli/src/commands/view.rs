@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use conset::input::{Input, LoadedProgram, PartitionUnit};
+use conset_ir::convert::to_usize;
 use conset_mesh::surface::Surface;
 use conset_mesh::write_partition::PlacedPartition;
 use conset_view::{Page, PageOptions, Program, Shown};
@@ -48,7 +49,10 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> 
     let jobs = inputs.iter().map(|input| job(input, args, terminal));
     let jobs = jobs.collect::<Result<Vec<Job>, CliError>>()?;
     let shown: Vec<Shown<'_>> = jobs.iter().map(Job::shown).collect();
-    let options = PageOptions::default().size_limit(args.size_limit);
+    let mut options = PageOptions::default();
+    if let Some(bytes) = args.size_limit {
+        options = options.size_limit(to_usize(bytes));
+    }
     let page = conset_view::page(&shown, &options)
         .map_err(|error| CliError::Bug(format!("the page cannot be written: {error}")))?;
     target.write(|out| out.write_all(page.html.as_bytes()))?;
