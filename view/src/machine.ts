@@ -87,8 +87,7 @@ export class MachineView {
   /** Where a cell or the middle of a link is on the canvas, in CSS pixels. */
   place(selection: Selection): [number, number] | null {
     if (selection.kind === "cell") return this.toPixel(this.layout.x[selection.id], this.layout.y[selection.id]);
-    const middle = selection.kind === "link" ? linkMiddle(this.layout, selection.id) : null;
-    return middle && this.toPixel(...middle);
+    return selection.kind === "link" ? this.toPixel(...linkMiddle(this.layout, selection.id)) : null;
   }
 
   private click(event: MouseEvent): void {
@@ -97,7 +96,7 @@ export class MachineView {
     const [x, y] = [(px - dx) / k, (py - dy) / k];
     const cell = cellAt(this.layout, x, y);
     if (cell >= 0) return this.onSelect({ kind: "cell", id: cell });
-    const link = linkAt(this.layout, x, y, REACH / (k * this.transform.k));
+    const link = linkAt(this.layout, this.machine.linkCount, x, y, REACH / (k * this.transform.k));
     this.onSelect(link >= 0 ? { kind: "link", id: link } : null);
   }
 
@@ -172,10 +171,10 @@ export class MachineView {
     const [mostCells, mostLinks] = this.scales ?? [greatest(cellValues), greatest(linkValues)];
     const open = state.clock === null ? null : set.openAt(state.clock);
     const dimmed = open !== null || this.highlight.streams.length > 0;
-    const width = Math.max(1.2 * px, Math.min(0.085, 5 * px));
+    const width = Math.max(1.2 * px * (at.isLarge ? 1.5 : 1), Math.min(0.085, 5 * px));
     ctx.lineCap = "round";
     ctx.globalAlpha = dimmed ? 0.35 : 1;
-    for (let l = 0; l < machine.linkCount; l++) {
+    for (let l = 0; l < machine.linkCount && !at.isLarge; l++) {
       const value = linkValues?.[l] ?? 0;
       ctx.strokeStyle = !machine.live[l] ? colours.dead : value > 0 ? scale(value / mostLinks) : colours.none;
       ctx.lineWidth = value > 0 ? width : width * 0.5;
@@ -226,7 +225,7 @@ export class MachineView {
 
   private stroke(ctx: CanvasRenderingContext2D, link: number): void {
     ctx.beginPath();
-    for (const line of this.layout.lines[link]) {
+    for (const line of this.layout.lines(link)) {
       ctx.moveTo(line[0], line[1]);
       for (let i = 2; i < line.length; i += 2) ctx.lineTo(line[i], line[i + 1]);
     }
@@ -248,7 +247,7 @@ export class MachineView {
     for (const stream of streams) for (const link of this.set.linksOf(stream)) links.add(link);
     for (const link of links) {
       this.stroke(ctx, link);
-      const line = arrows ? this.layout.lines[link][0] : undefined;
+      const line = arrows ? this.layout.lines(link)[0] : undefined;
       if (line) this.arrow(ctx, line);
     }
   }

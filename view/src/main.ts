@@ -357,6 +357,8 @@ class App {
       swatch("open", `open at the clock`),
       ...marks(),
       dead && swatch("dead", "dead"),
+      this.machine.layout.isLarge &&
+        el("span", { class: "legend" }, "of this many links only those of the selection and the clock are drawn"),
     );
     fill(
       byId("timetable-legend"),
