@@ -96,7 +96,15 @@ export function scaleLegend(title: string, most: number, unit: string): HTMLElem
     ctx.fillRect(i, 0, 1, 10);
   }
   const end = unit === "%" ? `${(100 * most).toFixed(1)} %` : `${number(most)} ${unit}`;
-  return el("span", { class: "legend" }, `${title}: `, el("span", { class: "swatch none" }), " none, 0 ", canvas, ` ${end}`);
+  return el(
+    "span",
+    { class: "legend" },
+    `${title}: `,
+    el("span", { class: "swatch none" }),
+    " none, 0 ",
+    canvas,
+    ` ${end}`,
+  );
 }
 
 /** A legend entry of a fixed colour. */

@@ -124,29 +124,32 @@ export class Comparison {
     diff: Record<string, unknown> | undefined,
     select: (schedule: number, set: number, connection: number) => void,
   ): HTMLElement[] {
-    if (!diff)
-      return [el("p", {}, "One schedule has phases, the other one steps: only the pictures are compared.")];
+    if (!diff) return [el("p", {}, "One schedule has phases, the other one steps: only the pictures are compared.")];
     const found: HTMLElement[] = [];
     if (diff.identical) found.push(el("p", {}, "The two schedules are identical."));
     const changes = [...((diff.machine as Change[]) ?? []), ...((diff.origin as Change[]) ?? [])];
     if (changes.length > 0)
       found.push(
-        table("Machine and origin", [
-          { title: "what", text: (row) => row.what, isText: true },
-          { title: "a", text: (row) => row.a, isText: true },
-          { title: "b", text: (row) => row.b, isText: true },
-        ], changes),
+        table(
+          "Machine and origin",
+          [
+            { title: "what", text: (row) => row.what, isText: true },
+            { title: "a", text: (row) => row.a, isText: true },
+            { title: "b", text: (row) => row.b, isText: true },
+          ],
+          changes,
+        ),
       );
-    for (const [key, word] of [["removed", "only in a"], ["added", "only in b"]])
+    for (const [key, word] of [
+      ["removed", "only in a"],
+      ["added", "only in b"],
+    ])
       for (const name of (diff[key] as string[]) ?? []) found.push(el("p", {}, `Set ${name}: ${word}`));
     for (const set of (diff.sets as SetDiff[]) ?? []) found.push(...this.ofSet(set, select));
     return found;
   }
 
-  private ofSet(
-    diff: SetDiff,
-    select: (schedule: number, set: number, connection: number) => void,
-  ): HTMLElement[] {
+  private ofSet(diff: SetDiff, select: (schedule: number, set: number, connection: number) => void): HTMLElement[] {
     const rows = NUMBERS.flatMap(([key, title]) => {
       const value = diff[key] as Both<number> | [number, number] | undefined;
       if (value === undefined || typeof value !== "object" || value === null) return [];
@@ -160,7 +163,10 @@ export class Comparison {
           { title: "number", text: (row) => row.title, isText: true },
           { title: "a", text: (row) => row.a },
           { title: "b", text: (row) => row.b },
-          { title: "change", text: (row) => (row.a === row.b ? "=" : `${row.b > row.a ? "+" : "−"}${number(Math.abs(row.b - row.a))}`) },
+          {
+            title: "change",
+            text: (row) => (row.a === row.b ? "=" : `${row.b > row.a ? "+" : "−"}${number(Math.abs(row.b - row.a))}`),
+          },
         ],
         rows,
         (row) => ({ "data-diff": row.key, "data-a": row.a, "data-b": row.b }),
@@ -180,7 +186,9 @@ export class Comparison {
     );
     const numbers = this.schedules.map((schedule) => schedule.sets.findIndex((set) => set.name === diff.set));
     const part = (parts: Part[]) =>
-      parts.map((p) => `phase ${p.phase}, clock ${number(p.start)}: ${p.cells.map((c) => `c${c}`).join(" → ")}`).join("; ");
+      parts
+        .map((p) => `phase ${p.phase}, clock ${number(p.start)}: ${p.cells.map((c) => `c${c}`).join(" → ")}`)
+        .join("; ");
     const { first, total } = diff.placements;
     found.push(
       table(

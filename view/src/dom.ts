@@ -13,8 +13,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined)
-      element.setAttribute(name, String(value));
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
   }
   append(element, ...children);
   return element;
@@ -45,7 +44,8 @@ export function number(value: number): string {
 
 /** `1 phase`, `2 phases`. */
 export function count(value: number, one: string): string {
-  const plural = one.endsWith("s") || one.endsWith("ch") ? `${one}es` : one.endsWith("y") ? `${one.slice(0, -1)}ies` : `${one}s`;
+  const plural =
+    one.endsWith("s") || one.endsWith("ch") ? `${one}es` : one.endsWith("y") ? `${one.slice(0, -1)}ies` : `${one}s`;
   return `${number(value)} ${value === 1 ? one : plural}`;
 }
 
@@ -111,9 +111,7 @@ export function table<T>(
         const text = column.text(row);
         const value = typeof text === "number" ? number(text) : text;
         line.append(
-          place === 0
-            ? el("th", { scope: "row" }, value)
-            : el("td", column.isText ? { class: "text" } : {}, value),
+          place === 0 ? el("th", { scope: "row" }, value) : el("td", column.isText ? { class: "text" } : {}, value),
         );
       });
       body.append(line);

@@ -124,8 +124,7 @@ function linkLines(
     ];
   }
   const [ox, oy] = [-dy * aside, dx * aside];
-  if (!curved || length < 1.3)
-    return [[x[a] + ox, y[a] + oy, x[b] + ox, y[b] + oy]];
+  if (!curved || length < 1.3) return [[x[a] + ox, y[a] + oy, x[b] + ox, y[b] + oy]];
   // A quadratic curve beside the cells between the ends.
   const bend = 0.32 + 0.07 * length + aside;
   const [mx, my] = [(x[a] + x[b]) / 2 - dy * bend, (y[a] + y[b]) / 2 + dx * bend];
@@ -163,8 +162,7 @@ function levels(counts: number[], x: Float64Array, y: Float64Array): void {
 function forces(machine: Machine, x: Float64Array, y: Float64Array): void {
   const nodes = Array.from(x, (_, index) => ({ index, x: NaN, y: NaN }));
   const links = [];
-  for (let l = 0; l < machine.linkCount; l++)
-    links.push({ source: machine.source[l], target: machine.target[l] });
+  for (let l = 0; l < machine.linkCount; l++) links.push({ source: machine.source[l], target: machine.target[l] });
   // d3-force starts from a spiral and has a random generator of its own: the picture is always the same.
   forceSimulation(nodes)
     .force("link", forceLink(links).distance(1).strength(0.7))

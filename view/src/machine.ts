@@ -200,7 +200,13 @@ export class MachineView {
       const value = cellValues?.[c] ?? 0;
       const share = value / (mostCells || 1);
       const lit = senders.has(c);
-      ctx.fillStyle = machine.isDead[c] ? colours.background : lit ? colours.open : value > 0 ? scale(share) : colours.none;
+      ctx.fillStyle = machine.isDead[c]
+        ? colours.background
+        : lit
+          ? colours.open
+          : value > 0
+            ? scale(share)
+            : colours.none;
       ctx.strokeStyle = machine.isDead[c] ? colours.dead : colours.ink;
       ctx.lineWidth = Math.min(0.02, px);
       ctx.beginPath();

@@ -73,8 +73,7 @@ export class TimetableView {
 
   zoomTo(text: string): void {
     const transform = parsed(text);
-    if (written(this.transform) !== written(transform))
-      select(this.canvas).call(this.behaviour.transform, transform);
+    if (written(this.transform) !== written(transform)) select(this.canvas).call(this.behaviour.transform, transform);
   }
 
   /** Rows of the cells or links that have streams and pass the filter. */
@@ -341,8 +340,7 @@ export class TimetableView {
     };
     if (to - from > MOST_BARS) this.drawPixels(ctx, colours, from, to);
     else this.forEach(from, to, (s, base) => bar(s, base, marked.get(s) ?? null));
-    if (to - from > MOST_BARS)
-      for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
+    if (to - from > MOST_BARS) for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
   }
 
   private label(stream: number, received: boolean): string {
