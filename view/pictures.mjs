@@ -58,7 +58,7 @@ const pictures = [
   ["machine", "random", "#phase=2&links=routes&cells=channels&select=connection:40", ".columns", 1250],
   ["timetable", "random", "#select=connection:40", "#timetable-section", 1100],
   ["mesh", "crack", "#select=cell:5", "#mesh-section", 560],
-  ["compare", "both", "#links=busy", "#compare-pictures", 1000],
+  ["compare", "both", "#links=words", "#compare-pictures", 1000],
 ];
 for (const [name, page, hash, part, width] of pictures) {
   const opened = await open(browser, join(folder, `${page}.html`), { hash, width, height: 800 });

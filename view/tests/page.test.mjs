@@ -374,6 +374,20 @@ test("two schedules are compared as conset diff does", async (t) => {
   assert.ok(drawn.length >= 6);
   for (const row of drawn)
     assert.deepEqual([Number(row.a), Number(row.b)], [diff[row.diff].a, diff[row.diff].b], row.diff);
+  // The picture of the change has the differences of the words of links.
+  const change = await page.evaluate(() => Array.from(window.conset.comparison.views[2].values.links));
+  const links = (file) => {
+    const words = new Array(change.length).fill(0);
+    for (const row of show(folder, "links", file)) words[idNumber(row.link)] += row.words;
+    return words;
+  };
+  const [a, b] = [links("all-to-all.json"), links("paper.json")];
+  assert.deepEqual(
+    change,
+    b.map((words, link) => words - a[link]),
+  );
+  assert.ok(change.some((words) => words !== 0));
+  assert.match(await page.locator("#compare").innerText(), /change of links: less by/);
   await page.locator("#compare-text button.item").nth(3).click();
   await settled(page);
   assert.equal((await state(page)).schedule, 1);

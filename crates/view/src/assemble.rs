@@ -95,6 +95,22 @@ impl<'a> Part<'a> {
 
 /// Makes the page of one schedule, or of two to compare.
 ///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset_view::{PageOptions, Program, Shown, page};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let set = ConnectionSet::new("one", vec![Connection::new(CellId(0), CellId(1), 10)])?;
+/// let compiled = conset::Compiler::new(&machine).compile(&set.into())?;
+/// let program = Program::Phases(&compiled);
+/// let shown = Shown { name: "one.json", program, halo: None, surface: None };
+/// let page = page(&[shown], &PageOptions::default())?;
+/// assert!(page.html.starts_with("<!doctype html>") && page.left_out.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// None that is known: the head is plain data, which can be written as JSON.
 pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_json::Error> {
