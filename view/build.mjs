@@ -32,10 +32,7 @@ const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base
 const script = `/*!\n${notice}*/\n${await bundle("src/main.ts")}`.replaceAll("</script", "<\\/script");
 const style = await bundle("src/style.css");
 const fields = { script, style, "script-hash": hash(script), "style-hash": hash(style) };
-const page = readFileSync(here("src/page.html"), "utf8").replace(
-  /\{\{([a-z-]+)\}\}/g,
-  (_, name) => fields[name],
-);
+const page = readFileSync(here("src/page.html"), "utf8").replace(/\{\{([a-z-]+)\}\}/g, (_, name) => fields[name]);
 const out = here("dist/page.html");
 if (process.argv.includes("--check")) {
   if (readFileSync(out, "utf8") !== page) {

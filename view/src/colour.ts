@@ -32,6 +32,13 @@ export function isLight(share: number): boolean {
   return share > 0.55;
 }
 
+/** Less (blue) and more (orange), from light to strong: for differences between -1 and 1. */
+export function diverging(share: number): string {
+  const strength = 0.25 + 0.75 * Math.min(1, Math.abs(share));
+  const strong = share < 0 ? [0, 114, 178] : [213, 94, 0];
+  return `rgb(${strong.map((value) => Math.round(225 + strength * (value - 225))).join(",")})`;
+}
+
 /** Fixed colours of marks; `none` and `ink` depend on the theme. */
 export interface Palette {
   background: string;
@@ -87,16 +94,47 @@ export function partHues(count: number, neighbours: (part: number) => Iterable<n
   return hues;
 }
 
-/** The legend of a scale: a gradient with its least and greatest value. */
-export function scaleLegend(title: string, most: number, unit: string): HTMLElement {
+/** A value with its unit. */
+function quantity(value: number, unit: string): string {
+  return unit === "%" ? `${(100 * value).toFixed(1)} %` : `${number(value)} ${unit}`;
+}
+
+function gradient(colour: (share: number) => string): HTMLElement {
   const canvas = el("canvas", { width: 120, height: 10, class: "ramp", "aria-hidden": "true" });
   const ctx = canvas.getContext("2d")!;
   for (let i = 0; i < 120; i++) {
-    ctx.fillStyle = scale(i / 119);
+    ctx.fillStyle = colour(i / 119);
     ctx.fillRect(i, 0, 1, 10);
   }
-  const end = unit === "%" ? `${(100 * most).toFixed(1)} %` : `${number(most)} ${unit}`;
-  return el("span", { class: "legend" }, `${title}: `, el("span", { class: "swatch none" }), " none, 0 ", canvas, ` ${end}`);
+  return canvas;
+}
+
+/** The legend of differences. */
+export function changeLegend(title: string, most: number, unit: string): HTMLElement {
+  const ends = [`less by ${quantity(most, unit)} `, ` more by ${quantity(most, unit)}; grey: the same`];
+  return el(
+    "span",
+    { class: "legend" },
+    `${title}: `,
+    ends[0],
+    gradient((share) => diverging(2 * share - 1)),
+    ends[1],
+  );
+}
+
+/** The legend of a scale: a gradient with its least and greatest value. */
+export function scaleLegend(title: string, most: number, unit: string): HTMLElement {
+  const canvas = gradient(scale);
+  const end = quantity(most, unit);
+  return el(
+    "span",
+    { class: "legend" },
+    `${title}: `,
+    el("span", { class: "swatch none" }),
+    " none, 0 ",
+    canvas,
+    ` ${end}`,
+  );
 }
 
 /** A legend entry of a fixed colour. */

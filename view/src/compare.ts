@@ -2,8 +2,10 @@
 
 import { el, fill, number, table } from "./dom";
 import { highlight } from "./details";
-import { type Highlight, MachineView } from "./machine";
-import { ALL, type ConnectionSet, type Schedule } from "./model";
+import { changeLegend, scaleLegend } from "./colour";
+import { type Highlight, MachineView, type Values } from "./machine";
+import { CELLS, LINKS, greatest, measure } from "./measures";
+import { ALL, type ConnectionSet, type Machine, type Schedule } from "./model";
 import { type State } from "./state";
 
 interface Both<T> {
@@ -54,8 +56,10 @@ const NUMBERS: [string, string][] = [
 ];
 
 export class Comparison {
-  private readonly views: MachineView[];
+  /** The pictures of both schedules, and of the change if they have the same machine. */
+  readonly views: MachineView[];
   private readonly captions: HTMLElement[];
+  private readonly legend = el("div", { class: "legends" });
 
   constructor(
     readonly schedules: Schedule[],
@@ -64,16 +68,20 @@ export class Comparison {
     diff: Record<string, unknown> | undefined,
     select: (schedule: number, set: number, connection: number) => void,
   ) {
-    this.captions = schedules.map(() => el("figcaption"));
-    const canvases = schedules.map((schedule) =>
-      el("canvas", { role: "img", tabindex: 0, "aria-label": `Machine of ${schedule.head.name}` }),
-    );
+    const machines = schedules.map((schedule) => schedule.machine);
+    const names = schedules.map((schedule) => `Machine of ${schedule.head.name}`);
+    if (haveSameLinks(machines[0], machines[1])) {
+      machines.push(machines[1]);
+      names.push("Change between the schedules");
+    }
+    this.captions = machines.map(() => el("figcaption"));
+    const canvases = names.map((name) => el("canvas", { role: "img", tabindex: 0, "aria-label": name }));
     fill(pictures, ...canvases.map((canvas, i) => el("figure", {}, this.captions[i], canvas)));
-    this.views = schedules.map((schedule, i) => new MachineView(canvases[i], schedule.machine));
-    // Both pictures move together.
-    this.views.forEach((view, i) => {
-      view.onZoom = (zoom) => this.views[1 - i].zoomTo(zoom);
-    });
+    this.views = machines.map((machine, i) => new MachineView(canvases[i], machine));
+    // All pictures move together.
+    for (const view of this.views)
+      view.onZoom = (zoom) => this.views.filter((other) => other !== view).forEach((other) => other.zoomTo(zoom));
+    pictures.after(this.legend);
     fill(text, ...this.text(diff, select));
   }
 
@@ -90,18 +98,35 @@ export class Comparison {
       const clock = set && state.clock !== null && state.clock <= set.end ? state.clock : null;
       return { ...state, phase, clock, selection: null };
     });
-    const scales = sets.map((set, i) => (set ? MachineView.scales(set, states[i]) : [0, 0]));
-    const common: [number, number] = [
-      Math.max(...scales.map((scale) => scale[0])),
-      Math.max(...scales.map((scale) => scale[1])),
-    ];
+    const values = sets.map((set, i) => set && MachineView.values(set, states[i]));
+    const common = {
+      mostCells: Math.max(...values.map((value) => value?.mostCells ?? 0)),
+      mostLinks: Math.max(...values.map((value) => value?.mostLinks ?? 0)),
+    };
     sets.forEach((set, i) => {
-      this.views[i].show(set, states[i], this.same(set, shown, state), common);
+      this.views[i].show(set, states[i], this.same(set, shown, state), values[i] && { ...values[i], ...common });
       const clocks = set?.head.summary.predicted_clocks;
       this.captions[i].textContent = set
-        ? `${this.schedules[i].head.name}: ${set.phaseCount} ${this.schedules[i].phaseWord}s, ${clocks == null ? "?" : number(clocks)} clocks`
-        : `${this.schedules[i].head.name}: no set ${shown?.name ?? ""}`;
+        ? `${"ab"[i]}: ${this.schedules[i].head.name}, ${set.phaseCount} ${this.schedules[i].phaseWord}s, ${clocks == null ? "?" : number(clocks)} clocks`
+        : `${"ab"[i]}: ${this.schedules[i].head.name}, no set ${shown?.name ?? ""}`;
     });
+    const [cells, links] = [measure(CELLS, state.cells), measure(LINKS, state.links)];
+    const legends = [
+      scaleLegend(`cells: ${cells.title}`, common.mostCells, cells.unit),
+      scaleLegend(`links: ${links.title}`, common.mostLinks, links.unit),
+    ];
+    const changed = this.views[2] && values[0] && values[1] ? change(values[0], values[1]) : null;
+    if (this.views[2]) {
+      this.captions[2].textContent = changed ? "Change from a to b" : "No set of that name in both";
+      const still = { ...states[1], clock: null };
+      this.views[2].show(changed ? sets[1] : null, still, { streams: [], shared: [] }, changed);
+    }
+    if (changed)
+      legends.push(
+        changeLegend("change of cells", changed.mostCells, cells.unit),
+        changeLegend("change of links", changed.mostLinks, links.unit),
+      );
+    fill(this.legend, ...legends);
   }
 
   /** The routes of the selected connection: the one with the same ends in the other schedule. */
@@ -124,29 +149,32 @@ export class Comparison {
     diff: Record<string, unknown> | undefined,
     select: (schedule: number, set: number, connection: number) => void,
   ): HTMLElement[] {
-    if (!diff)
-      return [el("p", {}, "One schedule has phases, the other one steps: only the pictures are compared.")];
+    if (!diff) return [el("p", {}, "One schedule has phases, the other one steps: only the pictures are compared.")];
     const found: HTMLElement[] = [];
     if (diff.identical) found.push(el("p", {}, "The two schedules are identical."));
     const changes = [...((diff.machine as Change[]) ?? []), ...((diff.origin as Change[]) ?? [])];
     if (changes.length > 0)
       found.push(
-        table("Machine and origin", [
-          { title: "what", text: (row) => row.what, isText: true },
-          { title: "a", text: (row) => row.a, isText: true },
-          { title: "b", text: (row) => row.b, isText: true },
-        ], changes),
+        table(
+          "Machine and origin",
+          [
+            { title: "what", text: (row) => row.what, isText: true },
+            { title: "a", text: (row) => row.a, isText: true },
+            { title: "b", text: (row) => row.b, isText: true },
+          ],
+          changes,
+        ),
       );
-    for (const [key, word] of [["removed", "only in a"], ["added", "only in b"]])
+    for (const [key, word] of [
+      ["removed", "only in a"],
+      ["added", "only in b"],
+    ])
       for (const name of (diff[key] as string[]) ?? []) found.push(el("p", {}, `Set ${name}: ${word}`));
     for (const set of (diff.sets as SetDiff[]) ?? []) found.push(...this.ofSet(set, select));
     return found;
   }
 
-  private ofSet(
-    diff: SetDiff,
-    select: (schedule: number, set: number, connection: number) => void,
-  ): HTMLElement[] {
+  private ofSet(diff: SetDiff, select: (schedule: number, set: number, connection: number) => void): HTMLElement[] {
     const rows = NUMBERS.flatMap(([key, title]) => {
       const value = diff[key] as Both<number> | [number, number] | undefined;
       if (value === undefined || typeof value !== "object" || value === null) return [];
@@ -160,7 +188,10 @@ export class Comparison {
           { title: "number", text: (row) => row.title, isText: true },
           { title: "a", text: (row) => row.a },
           { title: "b", text: (row) => row.b },
-          { title: "change", text: (row) => (row.a === row.b ? "=" : `${row.b > row.a ? "+" : "−"}${number(Math.abs(row.b - row.a))}`) },
+          {
+            title: "change",
+            text: (row) => (row.a === row.b ? "=" : `${row.b > row.a ? "+" : "−"}${number(Math.abs(row.b - row.a))}`),
+          },
         ],
         rows,
         (row) => ({ "data-diff": row.key, "data-a": row.a, "data-b": row.b }),
@@ -180,7 +211,9 @@ export class Comparison {
     );
     const numbers = this.schedules.map((schedule) => schedule.sets.findIndex((set) => set.name === diff.set));
     const part = (parts: Part[]) =>
-      parts.map((p) => `phase ${p.phase}, clock ${number(p.start)}: ${p.cells.map((c) => `c${c}`).join(" → ")}`).join("; ");
+      parts
+        .map((p) => `phase ${p.phase}, clock ${number(p.start)}: ${p.cells.map((c) => `c${c}`).join(" → ")}`)
+        .join("; ");
     const { first, total } = diff.placements;
     found.push(
       table(
@@ -204,4 +237,19 @@ export class Comparison {
     );
     return found;
   }
+}
+
+function haveSameLinks(a: Machine, b: Machine): boolean {
+  const same = (x: ArrayLike<number>, y: ArrayLike<number>) =>
+    x.length === y.length && Array.prototype.every.call(x, (value, i) => value === y[i]);
+  return a.head.cell_count === b.head.cell_count && same(a.source, b.source) && same(a.target, b.target);
+}
+
+/** The values of b minus those of a. */
+function change(a: Values, b: Values): Values {
+  const minus = (x: ArrayLike<number> | null, y: ArrayLike<number> | null) =>
+    x && y ? Float64Array.from(y as ArrayLike<number>, (value, i) => value - x[i]) : null;
+  const magnitude = (values: Float64Array | null) => greatest(values && values.map(Math.abs));
+  const [cells, links] = [minus(a.cells, b.cells), minus(a.links, b.links)];
+  return { cells, links, mostCells: magnitude(cells), mostLinks: magnitude(links), isChange: true };
 }

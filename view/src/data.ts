@@ -113,16 +113,13 @@ export function readHead(): Head {
   if (!text) throw new Error("the page has no data: write it with `conset view FILE -o page.html`");
   const head = JSON.parse(text) as Head;
   if (head.format !== "conset-view" || head.version !== VERSION) {
-    throw new Error(
-      `data of version ${head.version}, expected ${VERSION}: write the page again with \`conset view\``,
-    );
+    throw new Error(`data of version ${head.version}, expected ${VERSION}: write the page again with \`conset view\``);
   }
   return head;
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> })
-    .fromBase64;
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native) return native.call(Uint8Array, text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);

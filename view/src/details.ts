@@ -10,7 +10,7 @@ import { type Selection, type State } from "./state";
 const MOST_SHARED = 2000;
 
 /** Changes what the page shows. */
-type Change = (change: Partial<State>) => void;
+export type Change = (change: Partial<State>) => void;
 
 /** The streams that a selection highlights. */
 export function highlight(set: ConnectionSet, state: State): Highlight {
@@ -63,7 +63,11 @@ export class Details {
   }
 
   private button(kind: Selection["kind"], id: number, text: string): HTMLElement {
-    return el("button", { type: "button", class: "item", onclick: () => this.change({ selection: { kind, id } }) }, text);
+    return el(
+      "button",
+      { type: "button", class: "item", onclick: () => this.change({ selection: { kind, id } }) },
+      text,
+    );
   }
 
   private get where(): string {
@@ -154,7 +158,10 @@ export class Details {
         ["state", machine.live[id] ? null : "dead"],
         ["routes", loads && loads.routes[id]],
         ["words", loads && loads.words[id]],
-        ["busy", clocks === null ? null : `${number(clocks)} of ${number(all)} clocks (${percent(clocks / (all || 1))})`],
+        [
+          "busy",
+          clocks === null ? null : `${number(clocks)} of ${number(all)} clocks (${percent(clocks / (all || 1))})`,
+        ],
       ]),
       set.routes
         ? this.streamTable(`${count(shown.streams.length, "route")} over this link`, shown.streams)
@@ -175,7 +182,8 @@ export class Details {
       ...Array.from(machine.outgoing(id), (link) => ({ link, out: true })),
       ...machine.incoming(id).map((link) => ({ link, out: false })),
     ];
-    const other = ({ link, out }: { link: number; out: boolean }) => (out ? machine.target[link] : machine.source[link]);
+    const other = ({ link, out }: { link: number; out: boolean }) =>
+      out ? machine.target[link] : machine.source[link];
     const panel = [
       el("h3", {}, `Cell ${machine.cellName(id)}`),
       this.facts([
@@ -185,13 +193,20 @@ export class Details {
         ["words sent", loads && loads.sent[id]],
         ["words received", loads && loads.received[id]],
         ["channels", loads?.channels ? `${number(loads.channels[id])} of ${number(channels)}` : null],
-        ["agent busy", busy === undefined ? null : `${number(busy)} of ${number(all)} clocks (${percent(busy / (all || 1))})`],
+        [
+          "agent busy",
+          busy === undefined ? null : `${number(busy)} of ${number(all)} clocks (${percent(busy / (all || 1))})`,
+        ],
       ]),
       table(
         "Neighbours",
         [
           { title: "cell", text: (row) => this.cell(other(row)), isText: true },
-          { title: "link", text: (row) => this.button("link", row.link, `l${row.link} ${row.out ? "to" : "from"}`), isText: true },
+          {
+            title: "link",
+            text: (row) => this.button("link", row.link, `l${row.link} ${row.out ? "to" : "from"}`),
+            isText: true,
+          },
           { title: "routes", text: ({ link }) => loadsOfLinks?.routes[link] ?? "–" },
           { title: "words", text: ({ link }) => loadsOfLinks?.words[link] ?? "–" },
         ],
@@ -266,10 +281,14 @@ export class Details {
       ]),
     ];
     for (const stream of shown.streams.slice(0, 8)) panel.push(...this.ofStream(stream));
-    if (set.routes)
-      panel.push(this.streamTable(`Share links with it in the same ${schedule.phaseWord}`, shown.shared));
+    if (set.routes) panel.push(this.streamTable(`Share links with it in the same ${schedule.phaseWord}`, shown.shared));
     panel.push(
-      el("p", { class: "hint" }, "Alternatives and their cost: ", el("code", {}, `conset why ${schedule.head.name} ${x}`)),
+      el(
+        "p",
+        { class: "hint" },
+        "Alternatives and their cost: ",
+        el("code", {}, `conset why ${schedule.head.name} ${x}`),
+      ),
     );
     return panel;
   }
@@ -286,7 +305,10 @@ export class Details {
       ["words", words[stream]],
       ["start", start[stream]],
       ["end", start[stream] + duration[stream]],
-      ["from the start of the set", `${number(set.startOf(stream))} to ${number(set.startOf(stream) + duration[stream])}`],
+      [
+        "from the start of the set",
+        `${number(set.startOf(stream))} to ${number(set.startOf(stream) + duration[stream])}`,
+      ],
       ["starts after", this.before(stream)],
       ["hops", set.routes ? set.linksOf(stream).length : null],
     ]);

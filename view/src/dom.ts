@@ -13,8 +13,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined)
-      element.setAttribute(name, String(value));
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
   }
   append(element, ...children);
   return element;
@@ -45,7 +44,8 @@ export function number(value: number): string {
 
 /** `1 phase`, `2 phases`. */
 export function count(value: number, one: string): string {
-  const plural = one.endsWith("s") || one.endsWith("ch") ? `${one}es` : one.endsWith("y") ? `${one.slice(0, -1)}ies` : `${one}s`;
+  const plural =
+    one.endsWith("s") || one.endsWith("ch") ? `${one}es` : one.endsWith("y") ? `${one.slice(0, -1)}ies` : `${one}s`;
   return `${number(value)} ${value === 1 ? one : plural}`;
 }
 
@@ -68,10 +68,10 @@ export function context(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return ctx;
 }
 
-/** Calls a function at most once per frame. */
-export function perFrame(run: () => void): () => void {
+/** Calls a function at most once per frame; `now` calls it at once. */
+export function perFrame(run: () => void): (() => void) & { now: () => void } {
   let waiting = false;
-  return () => {
+  const later = () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
@@ -79,6 +79,7 @@ export function perFrame(run: () => void): () => void {
       run();
     });
   };
+  return Object.assign(later, { now: run });
 }
 
 /** A column of a table: its title, and the text and the sort key of a row. */
@@ -110,9 +111,7 @@ export function table<T>(
         const text = column.text(row);
         const value = typeof text === "number" ? number(text) : text;
         line.append(
-          place === 0
-            ? el("th", { scope: "row" }, value)
-            : el("td", column.isText ? { class: "text" } : {}, value),
+          place === 0 ? el("th", { scope: "row" }, value) : el("td", column.isText ? { class: "text" } : {}, value),
         );
       });
       body.append(line);

@@ -14,13 +14,15 @@ export interface Layout {
   y: Float64Array;
   /** Half the width of a cell. */
   radius: number;
-  /** The lines of each link: each a list of coordinates x, y, x, y, ... in the direction of the link. */
-  lines: number[][][];
+  /** The lines of a link: each a list of coordinates x, y, x, y, ... in the direction of the link. */
+  lines: (link: number) => number[][];
+  /** Whether there are too many links to draw all of them; only some are drawn then. */
+  isLarge: boolean;
   /** Least x and y, greatest x and y. */
   box: [number, number, number, number];
 }
 
-/** Links above which no links are drawn, only cells. */
+/** Links above which only links with routes of the selection or the clock are drawn. */
 const MOST_LINKS = 60000;
 /** Cells of a graph above which they are on a circle. */
 const MOST_FORCED = 1500;
@@ -73,20 +75,18 @@ export function layout(machine: Machine): Layout {
   } else {
     circle(x, y);
   }
-  const lines: number[][][] = new Array(machine.linkCount);
-  const parallel = new Map<number, number>();
-  const drawn = machine.linkCount <= MOST_LINKS;
-  for (let l = 0; l < machine.linkCount; l++) {
-    lines[l] = [];
-    if (!drawn) continue;
-    const [a, b] = [machine.source[l], machine.target[l]];
-    const key = a * count + b;
-    const nth = parallel.get(key) ?? 0;
-    parallel.set(key, nth + 1);
-    lines[l] = linkLines(x, y, a, b, nth, curved, isGrid && head.wraps ? wrap(a, b, dims!) : null, isGrid && dims!.length === 3);
-  }
+  const wraps = (a: number, b: number) => (isGrid && head.wraps ? wrap(a, b, dims!) : null);
+  const known: number[][][] = new Array(machine.linkCount);
+  const lines = (link: number): number[][] => {
+    if (known[link]) return known[link];
+    const [a, b] = [machine.source[link], machine.target[link]];
+    // Parallel links are beside each other.
+    const nth = machine.outgoing(a).filter((other) => other < link && machine.target[other] === b).length;
+    known[link] = linkLines(x, y, a, b, nth, curved, wraps(a, b), isGrid && dims!.length === 3);
+    return known[link];
+  };
   const box = bounds(x, y, isGrid && head.wraps ? STUB : 0.3);
-  return { x, y, radius: 0.24, lines, box };
+  return { x, y, radius: 0.24, lines, isLarge: machine.linkCount > MOST_LINKS, box };
 }
 
 /** The direction (dimension and sign) of a link that wraps around, or `null`. */
@@ -124,8 +124,7 @@ function linkLines(
     ];
   }
   const [ox, oy] = [-dy * aside, dx * aside];
-  if (!curved || length < 1.3)
-    return [[x[a] + ox, y[a] + oy, x[b] + ox, y[b] + oy]];
+  if (!curved || length < 1.3) return [[x[a] + ox, y[a] + oy, x[b] + ox, y[b] + oy]];
   // A quadratic curve beside the cells between the ends.
   const bend = 0.32 + 0.07 * length + aside;
   const [mx, my] = [(x[a] + x[b]) / 2 - dy * bend, (y[a] + y[b]) / 2 + dx * bend];
@@ -163,8 +162,7 @@ function levels(counts: number[], x: Float64Array, y: Float64Array): void {
 function forces(machine: Machine, x: Float64Array, y: Float64Array): void {
   const nodes = Array.from(x, (_, index) => ({ index, x: NaN, y: NaN }));
   const links = [];
-  for (let l = 0; l < machine.linkCount; l++)
-    links.push({ source: machine.source[l], target: machine.target[l] });
+  for (let l = 0; l < machine.linkCount; l++) links.push({ source: machine.source[l], target: machine.target[l] });
   // d3-force starts from a spiral and has a random generator of its own: the picture is always the same.
   forceSimulation(nodes)
     .force("link", forceLink(links).distance(1).strength(0.7))
@@ -210,11 +208,11 @@ export function cellAt(at: Layout, px: number, py: number): number {
 }
 
 /** The link nearest to a point of the plane within `reach`, or -1. */
-export function linkAt(at: Layout, px: number, py: number, reach: number): number {
+export function linkAt(at: Layout, links: number, px: number, py: number, reach: number): number {
   let best = -1;
   let least = reach * reach;
-  at.lines.forEach((lines, link) => {
-    for (const line of lines)
+  for (let link = 0; link < links; link++)
+    for (const line of at.lines(link))
       for (let i = 0; i + 3 < line.length; i += 2) {
         const [ax, ay, bx, by] = [line[i], line[i + 1], line[i + 2], line[i + 3]];
         const [dx, dy] = [bx - ax, by - ay];
@@ -222,14 +220,12 @@ export function linkAt(at: Layout, px: number, py: number, reach: number): numbe
         const d = (ax + t * dx - px) ** 2 + (ay + t * dy - py) ** 2;
         if (d < least) [best, least] = [link, d];
       }
-  });
   return best;
 }
 
 /** A point in the middle of a link's first line. */
-export function linkMiddle(at: Layout, link: number): [number, number] | null {
-  const line = at.lines[link][0];
-  if (!line) return null;
+export function linkMiddle(at: Layout, link: number): [number, number] {
+  const line = at.lines(link)[0];
   const i = 2 * Math.floor((line.length / 2 - 1) / 2);
   return [(line[i] + line[i + 2]) / 2, (line[i + 1] + line[i + 3]) / 2];
 }

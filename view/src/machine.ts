@@ -2,7 +2,7 @@
 
 import { select } from "d3-selection";
 import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
-import { isLight, palette, scale } from "./colour";
+import { diverging, isLight, palette, scale } from "./colour";
 import { context, perFrame } from "./dom";
 import { type Layout, cellAt, layout, linkAt, linkMiddle } from "./layout";
 import { CELLS, LINKS, greatest, measure } from "./measures";
@@ -15,6 +15,16 @@ export interface Highlight {
   shared: number[];
 }
 
+/** The values of a picture, and the greatest ones, which have the last colour of the scale. */
+export interface Values {
+  cells: ArrayLike<number> | null;
+  links: ArrayLike<number> | null;
+  mostCells: number;
+  mostLinks: number;
+  /** Whether the values are differences, which may be negative. */
+  isChange?: boolean;
+}
+
 /** Pixels around a link in which a click selects it. */
 const REACH = 7;
 
@@ -23,9 +33,9 @@ export class MachineView {
   private set: ConnectionSet | null = null;
   private state: State | null = null;
   private highlight: Highlight = { streams: [], shared: [] };
-  private scales: [number, number] | null = null;
+  private values: Values | null = null;
   private transform: ZoomTransform = zoomIdentity;
-  private readonly redraw = perFrame(() => this.draw());
+  readonly redraw = perFrame(() => this.draw());
   private readonly behaviour;
   /** The cell that the arrow keys have reached. */
   private focus = -1;
@@ -55,11 +65,12 @@ export class MachineView {
     this.set = null;
   }
 
-  show(set: ConnectionSet | null, state: State, highlight: Highlight, scales: [number, number] | null = null): void {
+  /** Shows a set by the measures of the state, or by other values. */
+  show(set: ConnectionSet | null, state: State, highlight: Highlight, values: Values | null = null): void {
     this.set = set;
     this.state = state;
     this.highlight = highlight;
-    this.scales = scales;
+    this.values = values ?? (set && MachineView.values(set, state));
     this.redraw();
   }
 
@@ -87,8 +98,7 @@ export class MachineView {
   /** Where a cell or the middle of a link is on the canvas, in CSS pixels. */
   place(selection: Selection): [number, number] | null {
     if (selection.kind === "cell") return this.toPixel(this.layout.x[selection.id], this.layout.y[selection.id]);
-    const middle = selection.kind === "link" ? linkMiddle(this.layout, selection.id) : null;
-    return middle && this.toPixel(...middle);
+    return selection.kind === "link" ? this.toPixel(...linkMiddle(this.layout, selection.id)) : null;
   }
 
   private click(event: MouseEvent): void {
@@ -97,7 +107,7 @@ export class MachineView {
     const [x, y] = [(px - dx) / k, (py - dy) / k];
     const cell = cellAt(this.layout, x, y);
     if (cell >= 0) return this.onSelect({ kind: "cell", id: cell });
-    const link = linkAt(this.layout, x, y, REACH / (k * this.transform.k));
+    const link = linkAt(this.layout, this.machine.linkCount, x, y, REACH / (k * this.transform.k));
     this.onSelect(link >= 0 ? { kind: "link", id: link } : null);
   }
 
@@ -146,17 +156,16 @@ export class MachineView {
     return best;
   }
 
-  /** The greatest values of the measures of cells and links. */
-  static scales(set: ConnectionSet, state: State): [number, number] {
-    return [
-      greatest(measure(CELLS, state.cells).values(set, state.phase)),
-      greatest(measure(LINKS, state.links).values(set, state.phase)),
-    ];
+  /** The values of cells and links by the measures of a state. */
+  static values(set: ConnectionSet, state: State): Values {
+    const cells = measure(CELLS, state.cells).values(set, state.phase);
+    const links = measure(LINKS, state.links).values(set, state.phase);
+    return { cells, links, mostCells: greatest(cells), mostLinks: greatest(links) };
   }
 
   private draw(): void {
     const { set, state, layout: at, machine } = this;
-    if (!set || !state || this.canvas.clientWidth === 0) return;
+    if (!set || !state || !this.values || this.canvas.clientWidth === 0) return;
     const ctx = context(this.canvas);
     const colours = palette();
     const [k, dx, dy] = this.fit();
@@ -167,18 +176,18 @@ export class MachineView {
     ctx.translate(dx, dy);
     ctx.scale(k, k);
     const px = 1 / zoomed;
-    const cellValues = measure(CELLS, state.cells).values(set, state.phase);
-    const linkValues = measure(LINKS, state.links).values(set, state.phase);
-    const [mostCells, mostLinks] = this.scales ?? [greatest(cellValues), greatest(linkValues)];
+    const { cells, links, mostCells, mostLinks, isChange } = this.values!;
+    const colour = (value: number, most: number) =>
+      value === 0 ? colours.none : isChange ? diverging(value / most) : scale(value / most);
     const open = state.clock === null ? null : set.openAt(state.clock);
     const dimmed = open !== null || this.highlight.streams.length > 0;
-    const width = Math.max(1.2 * px, Math.min(0.085, 5 * px));
+    const width = Math.max(1.2 * px * (at.isLarge ? 1.5 : 1), Math.min(0.085, 5 * px));
     ctx.lineCap = "round";
     ctx.globalAlpha = dimmed ? 0.35 : 1;
-    for (let l = 0; l < machine.linkCount; l++) {
-      const value = linkValues?.[l] ?? 0;
-      ctx.strokeStyle = !machine.live[l] ? colours.dead : value > 0 ? scale(value / mostLinks) : colours.none;
-      ctx.lineWidth = value > 0 ? width : width * 0.5;
+    for (let l = 0; l < machine.linkCount && !at.isLarge; l++) {
+      const value = links?.[l] ?? 0;
+      ctx.strokeStyle = machine.live[l] ? colour(value, mostLinks) : colours.dead;
+      ctx.lineWidth = value === 0 ? width * 0.5 : width;
       if (!machine.live[l]) ctx.setLineDash([3 * px, 4 * px]);
       this.stroke(ctx, l);
       if (!machine.live[l]) ctx.setLineDash([]);
@@ -198,10 +207,11 @@ export class MachineView {
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
     for (let c = 0; c < at.x.length; c++) {
-      const value = cellValues?.[c] ?? 0;
+      const value = cells?.[c] ?? 0;
       const share = value / (mostCells || 1);
+      const hasDarkText = isChange ? Math.abs(share) < 0.6 : isLight(share);
       const lit = senders.has(c);
-      ctx.fillStyle = machine.isDead[c] ? colours.background : lit ? colours.open : value > 0 ? scale(share) : colours.none;
+      ctx.fillStyle = machine.isDead[c] ? colours.background : lit ? colours.open : colour(value, mostCells);
       ctx.strokeStyle = machine.isDead[c] ? colours.dead : colours.ink;
       ctx.lineWidth = Math.min(0.02, px);
       ctx.beginPath();
@@ -215,7 +225,7 @@ export class MachineView {
         ctx.stroke();
       }
       if (isNamed && !machine.isSwitch(c)) {
-        ctx.fillStyle = lit || (value > 0 && isLight(share)) ? "#000" : value > 0 ? "#fff" : colours.ink;
+        ctx.fillStyle = lit || (value !== 0 && hasDarkText) ? "#000" : value !== 0 ? "#fff" : colours.ink;
         if (machine.isDead[c]) ctx.fillStyle = colours.ink;
         ctx.font = `${r * (c > 999 ? 0.62 : 0.78)}px system-ui, sans-serif`;
         ctx.fillText(`c${c}`, at.x[c], at.y[c]);
@@ -226,7 +236,7 @@ export class MachineView {
 
   private stroke(ctx: CanvasRenderingContext2D, link: number): void {
     ctx.beginPath();
-    for (const line of this.layout.lines[link]) {
+    for (const line of this.layout.lines(link)) {
       ctx.moveTo(line[0], line[1]);
       for (let i = 2; i < line.length; i += 2) ctx.lineTo(line[i], line[i + 1]);
     }
@@ -248,7 +258,7 @@ export class MachineView {
     for (const stream of streams) for (const link of this.set.linksOf(stream)) links.add(link);
     for (const link of links) {
       this.stroke(ctx, link);
-      const line = arrows ? this.layout.lines[link][0] : undefined;
+      const line = arrows ? this.layout.lines(link)[0] : undefined;
       if (line) this.arrow(ctx, line);
     }
   }

@@ -4,13 +4,14 @@ import { partHue, scaleLegend, swatch } from "./colour";
 import { Comparison } from "./compare";
 import { type Head, readHead } from "./data";
 import { Details, find, highlight } from "./details";
-import { byId, count, el, fill, number, perFrame, table } from "./dom";
+import { byId, count, el, fill, number, perFrame } from "./dom";
 import { type Highlight, MachineView } from "./machine";
 import { MatrixView } from "./matrix";
 import { CELLS, LINKS, type Measure, greatest, measure } from "./measures";
 import { MeshView } from "./mesh";
 import { ALL, type ConnectionSet, type Schedule, readSchedules } from "./model";
 import { type Selection, type State, Store } from "./state";
+import { Tables } from "./tables";
 import { TimetableView } from "./timetable";
 
 /** Seconds in which the player passes a phase or set. */
@@ -26,7 +27,14 @@ class App {
   private playing = false;
   private readonly refresh = perFrame(() => this.show());
   private shown: State | null = null;
-  private controls!: { phase: HTMLInputElement; clock: HTMLInputElement; play: HTMLButtonElement; phaseText: HTMLOutputElement; clockText: HTMLOutputElement };
+  private highlight: Highlight = { streams: [], shared: [] };
+  private controls!: {
+    phase: HTMLInputElement;
+    clock: HTMLInputElement;
+    play: HTMLButtonElement;
+    phaseText: HTMLOutputElement;
+    clockText: HTMLOutputElement;
+  };
 
   constructor(
     readonly page: Head,
@@ -55,7 +63,9 @@ class App {
       this.clamp();
       this.refresh();
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.refresh());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawAll());
+    // Paper is light.
+    matchMedia("print").addEventListener("change", () => this.redrawAll());
     this.show();
   }
 
@@ -122,15 +132,27 @@ class App {
     if (page.left_out.length > 0) {
       const left = byId("left-out");
       left.hidden = false;
-      fill(left, "Left out of this page: ", page.left_out.join("; "), ". A greater ", el("code", {}, "--size-limit"), " keeps it.");
+      fill(
+        left,
+        "Left out of this page: ",
+        page.left_out.join("; "),
+        ". A greater ",
+        el("code", {}, "--size-limit"),
+        " keeps it.",
+      );
     }
-    const choice = (label: string, name: "schedule" | "set" | "theme" | "cells" | "links" | "rows" | "mesh", options: [string, string][]) => {
+    const choice = (
+      label: string,
+      name: "schedule" | "set" | "theme" | "cells" | "links" | "rows" | "mesh",
+      options: [string, string][],
+    ) => {
       const select = el("select", {
         id: `choose-${name}`,
         onchange: () => {
           const value = select.value;
           const change = name === "schedule" || name === "set" ? Number(value) : value;
-          const reset = name === "schedule" || name === "set" ? { selection: null, phase: ALL, clock: null, time: "" } : {};
+          const reset =
+            name === "schedule" || name === "set" ? { selection: null, phase: ALL, clock: null, time: "" } : {};
           this.store.set({ ...reset, [name]: change });
         },
       });
@@ -139,9 +161,29 @@ class App {
     };
     const several: Node[] = [];
     if (this.schedules.length > 1)
-      several.push(choice("Schedule", "schedule", this.schedules.map((s, i) => [String(i), s.head.name])));
-    several.push(choice("Set", "set", this.schedule.sets.map((s, i) => [String(i), s.name])));
-    fill(byId("choices"), ...several, choice("Colours of the page", "theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]]));
+      several.push(
+        choice(
+          "Schedule",
+          "schedule",
+          this.schedules.map((s, i) => [String(i), s.head.name]),
+        ),
+      );
+    several.push(
+      choice(
+        "Set",
+        "set",
+        this.schedule.sets.map((s, i) => [String(i), s.name]),
+      ),
+    );
+    fill(
+      byId("choices"),
+      ...several,
+      choice("Colours of the page", "theme", [
+        ["auto", "as the system"],
+        ["light", "light"],
+        ["dark", "dark"],
+      ]),
+    );
     const list = (measures: Measure[]) => measures.map(({ id, title }): [string, string] => [id, title]);
     fill(byId("machine-controls"), choice("Cells by", "cells", list(CELLS)), choice("Links by", "links", list(LINKS)));
     const filter = el("input", {
@@ -152,24 +194,58 @@ class App {
     });
     fill(
       byId("timetable-controls"),
-      choice("Rows", "rows", [["agents", "agents (send, receive)"], ["links", "links"]]),
+      choice("Rows", "rows", [
+        ["agents", "agents (send, receive)"],
+        ["links", "links"],
+      ]),
       el("label", {}, "Only cells", filter),
     );
-    fill(byId("mesh-controls"), choice("Colours", "mesh", [["part", "part"], ["cell", "measure of the cell"]]));
-    const text = el("input", { id: "find-text", size: 18, placeholder: "c45 -> c37", "aria-label": "Connection, cell, link or phase" });
+    fill(
+      byId("mesh-controls"),
+      choice("Colours", "mesh", [
+        ["part", "part"],
+        ["cell", "measure of the cell"],
+      ]),
+    );
+    const text = el("input", {
+      id: "find-text",
+      size: 18,
+      placeholder: "c45 -> c37",
+      "aria-label": "Connection, cell, link or phase",
+    });
     const form = byId<HTMLFormElement>("find");
-    fill(form, text, el("button", { type: "submit" }, "Find"), el("button", { type: "button", onclick: () => this.select(null) }, "Clear"));
+    fill(
+      form,
+      text,
+      el("button", { type: "submit" }, "Find"),
+      el("button", { type: "button", onclick: () => this.select(null) }, "Clear"),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.find(text.value);
     });
     this.makePlayer();
-    fill(byId("footer"), `Written by ${page.generator}. Numbers are those of the schedule and of the cost model. A link to this page with its hash restores this view.`);
+    fill(
+      byId("footer"),
+      `Written by ${page.generator}. Numbers are those of the schedule and of the cost model. A link to this page with its hash restores this view.`,
+    );
   }
 
   private makePlayer(): void {
-    const phase = el("input", { type: "range", id: "phase", min: -1, step: 1, oninput: () => this.store.set({ phase: Number(phase.value) }) });
-    const clock = el("input", { type: "range", id: "clock", min: 0, step: 1, oninput: () => this.store.set({ clock: Number(clock.value) }) });
+    const phase = el("input", {
+      type: "range",
+      id: "phase",
+      min: -1,
+      step: 1,
+      oninput: () => this.store.set({ phase: Number(phase.value) }),
+    });
+    const clock = el("input", {
+      type: "range",
+      id: "clock",
+      min: 0,
+      step: 1,
+      oninput: () => this.store.set({ clock: Number(clock.value) }),
+    });
     const play = el("button", { type: "button", id: "play", onclick: () => this.play(!this.playing) }, "Play");
     const phaseText = el("output", { for: "phase", id: "phase-text" });
     const clockText = el("output", { for: "clock", id: "clock-text" });
@@ -179,7 +255,18 @@ class App {
       el("label", {}, el("span", { id: "phase-word" }, "Phase"), phase, phaseText),
       el("label", {}, "Clock", clock, clockText),
       play,
-      el("button", { type: "button", id: "no-clock", onclick: () => { this.play(false); this.store.set({ clock: null }); } }, "No clock"),
+      el(
+        "button",
+        {
+          type: "button",
+          id: "no-clock",
+          onclick: () => {
+            this.play(false);
+            this.store.set({ clock: null });
+          },
+        },
+        "No clock",
+      ),
     );
   }
 
@@ -211,7 +298,8 @@ class App {
     const { state, schedule, set } = this;
     const before = this.shown;
     this.shown = { ...state };
-    const changed = (...names: (keyof State)[]) => isNew || !before || names.some((name) => before[name] !== state[name]);
+    const changed = (...names: (keyof State)[]) =>
+      isNew || !before || names.some((name) => before[name] !== state[name]);
     if (changed("theme")) this.showTheme();
     if (before && before.schedule !== state.schedule) this.changeSchedule();
     if (changed("schedule", "set")) this.showHeader();
@@ -224,7 +312,7 @@ class App {
     this.showPlayer();
     this.machine.zoomTo(state.zoom);
     this.timetable.zoomTo(state.time);
-    const shown: Highlight = set ? highlight(set, state) : { streams: [], shared: [] };
+    const shown = this.highlighted(set, changed("selection", "phase", "schedule", "set"));
     this.machine.show(set, state, shown);
     this.timetable.show(set, state, shown);
     this.matrix.show(set, state);
@@ -240,9 +328,23 @@ class App {
     this.showLabels();
   }
 
+  /** The streams of the selection; they are not searched again while only the clock moves. */
+  private highlighted(set: ConnectionSet | null, isNew: boolean): Highlight {
+    if (isNew) this.highlight = set ? highlight(set, this.state) : { streams: [], shared: [] };
+    return this.highlight;
+  }
+
   private showTheme(): void {
-    const dark = this.state.theme === "dark" || (this.state.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    const { theme } = this.state;
+    const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+    document.documentElement.dataset.theme = dark && !matchMedia("print").matches ? "dark" : "light";
+  }
+
+  /** Draws all pictures in the colours of the page, before it is printed if that is why they change. */
+  private redrawAll(): void {
+    this.showTheme();
+    const views = [this.machine, this.timetable, this.matrix, this.mesh, ...(this.comparison?.views ?? [])];
+    for (const view of views) view?.redraw.now();
   }
 
   /** The other schedule may have another machine and other sets. */
@@ -273,23 +375,44 @@ class App {
     const fact = (name: string, value: string, extra = "") =>
       facts.push(el("span", { "data-summary": name }, `${name} `, el("b", {}, value), extra));
     const m = machine.head.summary;
-    fact("machine", m.name, ` (${m.topology}): ${count(m.cells, "cell")}, ${count(m.links, "link")}, ${count(m.channels_per_cell, "channel")} per cell`);
-    if (head.parts) fact("parts", number(head.parts.parts), `, ${count(head.parts.words, "word")} together, at most ${count(head.parts.max_degree, "neighbour")}`);
+    fact(
+      "machine",
+      m.name,
+      ` (${m.topology}): ${count(m.cells, "cell")}, ${count(m.links, "link")}, ${count(m.channels_per_cell, "channel")} per cell`,
+    );
+    if (head.parts)
+      fact(
+        "parts",
+        number(head.parts.parts),
+        `, ${count(head.parts.words, "word")} together, at most ${count(head.parts.max_degree, "neighbour")}`,
+      );
     const s = set?.head.summary;
     if (s) {
       fact("connections", number(s.connections), `, ${count(s.words, "word")}`);
       if (s.phases !== undefined) {
-        const at = s.phases === s.bound_phases ? "optimal" : `${(s.phases / (s.bound_phases || 1)).toFixed(2)} over bound`;
+        const at =
+          s.phases === s.bound_phases ? "optimal" : `${(s.phases / (s.bound_phases || 1)).toFixed(2)} over bound`;
         fact("phases", number(s.phases), `, bound ${number(s.bound_phases!)} by ${s.bound_phases_by} (${at})`);
       }
       if (s.steps !== undefined) fact("steps", number(s.steps), `, ${count(s.messages!, "message")}`);
       if (s.predicted_clocks != null) {
-        const at = s.predicted_clocks <= s.bound_clocks ? "optimal" : `${(s.predicted_clocks / (s.bound_clocks || 1)).toFixed(2)} over bound`;
-        fact("clocks", number(s.predicted_clocks), ` predicted, bound ${number(s.bound_clocks)} by ${s.bound_clocks_by} (${at})`);
+        const at =
+          s.predicted_clocks <= s.bound_clocks
+            ? "optimal"
+            : `${(s.predicted_clocks / (s.bound_clocks || 1)).toFixed(2)} over bound`;
+        fact(
+          "clocks",
+          number(s.predicted_clocks),
+          ` predicted, bound ${number(s.bound_clocks)} by ${s.bound_clocks_by} (${at})`,
+        );
         if (s.phases) {
           let switches = 0;
           for (const clocks of set!.phases.phase_switch) switches += clocks;
-          fact("switches", number(switches), ` of these clocks are context switches (${((100 * switches) / (s.predicted_clocks || 1)).toFixed(1)} %)`);
+          fact(
+            "switches",
+            number(switches),
+            ` of these clocks are context switches (${((100 * switches) / (s.predicted_clocks || 1)).toFixed(1)} %)`,
+          );
         }
       }
     } else fact("sets", "none");
@@ -316,7 +439,8 @@ class App {
     clock.value = String(state.clock ?? from);
     clock.disabled = play.disabled = to === 0;
     const open = state.clock === null || !set ? null : set.openAt(state.clock).length;
-    clockText.textContent = state.clock === null ? "none" : `${number(state.clock)}: ${count(open!, this.schedule.streamWord)} open`;
+    clockText.textContent =
+      state.clock === null ? "none" : `${number(state.clock)}: ${count(open!, this.schedule.streamWord)} open`;
     clockText.dataset.open = String(open ?? "");
     clock.setAttribute("aria-valuetext", clockText.textContent);
   }
@@ -340,6 +464,8 @@ class App {
       swatch("open", `open at the clock`),
       ...marks(),
       dead && swatch("dead", "dead"),
+      this.machine.layout.isLarge &&
+        el("span", { class: "legend" }, "of this many links only those of the selection and the clock are drawn"),
     );
     fill(
       byId("timetable-legend"),
@@ -361,7 +487,12 @@ class App {
       byId("mesh-legend"),
       state.mesh === "cell"
         ? legend("parts by the cell's", cells)
-        : el("span", { class: "legend" }, ...[0, 1, 2, 3].map((part) => this.partSwatch(part)), ` ${count(parts, "part")}; parts that are not neighbours may have the same colour`),
+        : el(
+            "span",
+            { class: "legend" },
+            ...[0, 1, 2, 3].map((part) => this.partSwatch(part)),
+            ` ${count(parts, "part")}; parts that are not neighbours may have the same colour`,
+          ),
       swatch("selected", "selected"),
       mesh && mesh.not_drawn > 0 && el("span", { class: "legend" }, `${count(mesh.not_drawn, "element")} not drawn`),
     );
@@ -376,69 +507,14 @@ class App {
   }
 
   private showPhases(): void {
-    const { set, schedule } = this;
-    if (!set) {
-      fill(byId("bounds"), el("p", {}, "There are no sets."));
-      fill(byId("phases"));
-      return;
-    }
-    const s = set.head.summary;
-    const most = (of: string) => Math.max(...set.head.bounds.filter((b) => b.of === of).map((b) => b.value));
-    // The bound of direct plans says nothing of plans in which cells pass words on.
-    const reached = (of: string) =>
-      (of === "phases" ? s.phases : of === "clocks" || s.direct ? s.predicted_clocks : null) ?? null;
-    fill(
-      byId("bounds"),
-      table(
-        "Lower bounds; the greatest one of each kind binds",
-        [
-          { title: "bound on", text: (b) => b.of, isText: true },
-          { title: "by", text: (b) => b.by, isText: true },
-          { title: "value", text: (b) => b.value },
-          { title: "over bound", text: (b) => (reached(b.of) === null || b.value === 0 ? "–" : (reached(b.of)! / b.value).toFixed(2)) },
-          { title: "binding", text: (b) => (b.value === most(b.of) && b.value > 0 && reached(b.of) !== null ? "binds" : ""), isText: true },
-          { title: "why", text: (b) => b.witness, isText: true },
-        ],
-        set.head.bounds,
-        (b) => ({ "data-bound": `${b.of} ${b.by}`, "data-value": b.value }),
-      ),
-    );
-    const p = set.phases;
-    const longest = set.kind === "phases" ? greatest(Float64Array.from({ length: set.phaseCount }, (_, i) => p.phase_switch[i] + p.phase_clocks[i])) : 0;
-    const button = (phase: number) =>
-      el("button", { type: "button", class: "item", onclick: () => this.store.set({ phase }) }, `${schedule.phaseWord === "step" ? "s" : "p"}${phase}`);
-    const isPhases = set.kind === "phases";
-    fill(
-      byId("phases"),
-      table(
-        `${schedule.phaseWord === "step" ? "Steps" : "Phases"}: ${set.phaseCount}`,
-        [
-          { title: schedule.phaseWord, text: (i) => button(i), isText: true },
-          { title: isPhases ? "routes" : "messages", text: (i) => p.phase_streams[i] },
-          { title: "words", text: (i) => p.phase_words[i] },
-          { title: "hops", text: (i) => p.phase_hops[i] },
-          { title: isPhases ? "makespan" : "ends at", text: (i) => p.phase_makespan[i] },
-          ...(isPhases
-            ? [
-                { title: "predicted", text: (i: number) => p.phase_clocks[i] },
-                { title: "sharing", text: (i: number) => p.phase_sharing[i] },
-                { title: "switch and clocks", text: (i: number) => bar(p.phase_switch[i], p.phase_clocks[i], longest), isText: true },
-              ]
-            : []),
-        ],
-        Array.from({ length: set.phaseCount }, (_, i) => i),
-        (i) => ({
-          "data-phase": i,
-          "data-routes": p.phase_streams[i],
-          "data-words": p.phase_words[i],
-          "data-hops": p.phase_hops[i],
-          "data-makespan": p.phase_makespan[i],
-          "data-predicted": isPhases ? p.phase_clocks[i] : null,
-          "data-max-sharing": isPhases ? p.phase_sharing[i] : null,
-        }),
-      ),
-    );
+    const { set } = this;
+    fill(byId("bounds"), set ? this.tables(set).bounds() : el("p", {}, "There are no sets."));
+    fill(byId("phases"), set && this.tables(set).phases());
     this.markPhase();
+  }
+
+  private tables(set: ConnectionSet): Tables {
+    return new Tables(this.schedule, set, this.state, (change) => this.store.set(change));
   }
 
   private markPhase(): void {
@@ -455,107 +531,9 @@ class App {
       while (details.children.length > 1) details.lastElementChild!.remove();
       if (details.open && set) details.append(...make());
     };
-    replace("machine-tables", () => this.machineTables(set!));
-    replace("timetable-tables", () => this.timetableTable(set!));
-    replace("matrix-tables", () => this.matrixTable(set!));
-  }
-
-  private item(kind: Selection["kind"], id: number, text: string): HTMLElement {
-    return el("button", { type: "button", class: "item", onclick: () => this.select({ kind, id }) }, text);
-  }
-
-  private machineTables(set: ConnectionSet): HTMLElement[] {
-    const { state } = this;
-    const { machine } = set;
-    const where = state.phase === ALL ? `all ${this.schedule.phaseWord}s` : `${this.schedule.phaseWord} ${state.phase}`;
-    const columns = (measures: Measure[]) =>
-      measures.flatMap((measure) => {
-        const values = measure.values(set, state.phase);
-        const text = (id: number) => (measure.unit === "%" ? `${(100 * values![id]).toFixed(1)} %` : values![id]);
-        return values ? [{ title: measure.title, text }] : [];
-      });
-    const order = (length: number, measure: Measure) => {
-      const values = measure.values(set, state.phase);
-      const ids = Array.from({ length }, (_, id) => id);
-      return values ? ids.filter((id) => values[id] > 0).sort((a, b) => values[b] - values[a]) : ids;
-    };
-    const loads = set.linkLoads(state.phase);
-    const cells = set.cellLoads(state.phase);
-    return [
-      table(
-        `Links, ${where}, by ${measure(LINKS, state.links).title}`,
-        [{ title: "link", text: (l) => this.item("link", l, machine.linkName(l)), isText: true }, ...columns(LINKS)],
-        order(machine.linkCount, measure(LINKS, state.links)),
-        (l) => ({ "data-link": l, "data-routes": loads?.routes[l], "data-words": loads?.words[l] }),
-      ),
-      table(
-        `Cells, ${where}, by ${measure(CELLS, state.cells).title}`,
-        [{ title: "cell", text: (c) => this.item("cell", c, machine.cellName(c)), isText: true }, ...columns(CELLS)],
-        order(machine.head.cell_count, measure(CELLS, state.cells)),
-        (c) => ({ "data-cell": c, "data-channels": cells?.channels?.[c], "data-sent": cells?.sent[c], "data-received": cells?.received[c] }),
-      ),
-    ];
-  }
-
-  private timetableTable(set: ConnectionSet): HTMLElement[] {
-    const streams = set.streams;
-    if (!streams) return [el("p", {}, "The page does not have the times.")];
-    const { phase, filter } = this.state;
-    const cells = filter.match(/\d+/g)?.map(Number) ?? [];
-    const [from, to] = set.range(phase);
-    const rows: number[] = [];
-    for (let s = from; s < to; s++)
-      if (cells.length === 0 || cells.includes(streams.source[s]) || cells.includes(streams.target[s])) rows.push(s);
-    return [
-      table(
-        `${this.schedule.streamWord === "message" ? "Messages" : "Streams"}: ${number(rows.length)}`,
-        [
-          {
-            title: this.schedule.streamWord,
-            text: (s) =>
-              streams.connection ? this.item("connection", streams.connection[s], set.streamName(s)) : this.item("stream", s, set.streamName(s)),
-            isText: true,
-          },
-          { title: this.schedule.phaseWord, text: (s) => set.phaseOf(s) },
-          { title: "start", text: (s) => streams.start[s] },
-          { title: "end", text: (s) => streams.start[s] + streams.duration[s] },
-          { title: "words", text: (s) => streams.words[s] },
-        ],
-        rows,
-        (s) => ({
-          "data-stream": s,
-          "data-connection": streams.connection?.[s],
-          "data-phase": set.phaseOf(s),
-          "data-start": streams.start[s],
-          "data-end": streams.start[s] + streams.duration[s],
-          "data-words": streams.words[s],
-        }),
-      ),
-    ];
-  }
-
-  private matrixTable(set: ConnectionSet): HTMLElement[] {
-    const matrix = this.matrix.matrix;
-    if (!matrix) return [];
-    const { groups, words, cells } = matrix;
-    const rows = Array.from(words.keys()).filter((i) => words[i] > 0);
-    rows.sort((a, b) => words[b] - words[a]);
-    const name = (group: number) => {
-      const [first, end] = [Math.floor(group * cells), Math.min(set.machine.head.agents, Math.floor((group + 1) * cells))];
-      return end - first <= 1 ? `c${first}` : `c${first} to c${end - 1}`;
-    };
-    return [
-      table(
-        "Words between cells",
-        [
-          { title: "from", text: (i) => name(Math.floor(i / groups)), isText: true },
-          { title: "to", text: (i) => name(i % groups), isText: true },
-          { title: "words", text: (i) => words[i] },
-        ],
-        rows.slice(0, 5000),
-        (i) => ({ "data-pair": i, "data-words": words[i] }),
-      ),
-    ];
+    replace("machine-tables", () => this.tables(set!).machine());
+    replace("timetable-tables", () => [this.tables(set!).timetable()]);
+    replace("matrix-tables", () => [this.tables(set!).matrix(this.matrix.matrix)]);
   }
 
   /** Texts of canvases for screen readers. */
@@ -563,31 +541,22 @@ class App {
     const { state, set, schedule } = this;
     const where = state.phase === ALL ? `all ${schedule.phaseWord}s` : `${schedule.phaseWord} ${state.phase}`;
     const label = (id: string, text: string) => byId(id).setAttribute("aria-label", text);
-    label("machine", `${schedule.head.machine.summary.topology}, ${where}: cells by ${measure(CELLS, state.cells).title}, links by ${measure(LINKS, state.links).title}. Tables below the picture have the numbers.`);
-    label("timetable", `Timetable, ${where}: ${count(this.timetable.rowCount, "row")}, ${count(set?.streams?.count ?? 0, schedule.streamWord)}. The table below the chart has the numbers.`);
+    label(
+      "machine",
+      `${schedule.head.machine.summary.topology}, ${where}: cells by ${measure(CELLS, state.cells).title}, links by ${measure(LINKS, state.links).title}. Tables below the picture have the numbers.`,
+    );
+    label(
+      "timetable",
+      `Timetable, ${where}: ${count(this.timetable.rowCount, "row")}, ${count(set?.streams?.count ?? 0, schedule.streamWord)}. The table below the chart has the numbers.`,
+    );
     label("matrix", "Matrix of words between cells. The table below has the numbers.");
     const mesh = schedule.head.mesh;
-    if (mesh) label("mesh", `Surface of the mesh: ${count(mesh.polygons, "polygon")}, coloured by ${state.mesh === "cell" ? "measure of the cell" : "part"}.`);
+    if (mesh)
+      label(
+        "mesh",
+        `Surface of the mesh: ${count(mesh.polygons, "polygon")}, coloured by ${state.mesh === "cell" ? "measure of the cell" : "part"}.`,
+      );
   }
-}
-
-/** Switch and clocks of a phase, as long as their share of the longest phase. */
-function bar(switchClocks: number, clocks: number, longest: number): SVGSVGElement {
-  const svg = "http://www.w3.org/2000/svg";
-  const picture = document.createElementNS(svg, "svg");
-  picture.setAttribute("class", "bar");
-  picture.setAttribute("viewBox", "0 0 100 10");
-  picture.setAttribute("preserveAspectRatio", "none");
-  picture.setAttribute("aria-hidden", "true");
-  let x = 0;
-  for (const [name, value] of [["switch", switchClocks], ["clocks", clocks]] as const) {
-    const part = document.createElementNS(svg, "rect");
-    const width = (100 * value) / (longest || 1);
-    for (const [key, text] of Object.entries({ class: name, x, y: 0, width, height: 10 })) part.setAttribute(key, String(text));
-    picture.append(part);
-    x += width;
-  }
-  return picture;
 }
 
 async function start(): Promise<void> {

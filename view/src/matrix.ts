@@ -42,7 +42,7 @@ export class MatrixView {
   private set: ConnectionSet | null = null;
   private state: State | null = null;
   matrix: Matrix | null = null;
-  private readonly redraw = perFrame(() => this.draw());
+  readonly redraw = perFrame(() => this.draw());
   onPair: (source: number, target: number) => void = () => {};
 
   constructor(readonly canvas: HTMLCanvasElement) {

@@ -29,7 +29,12 @@ function linkBusy(set: ConnectionSet, phase: number): Float64Array | null {
 
 export const LINKS: Measure[] = [
   { id: "words", title: "words", unit: "words", values: (set, phase) => set.linkLoads(phase)?.words ?? null },
-  { id: "routes", title: "routes on the link", unit: "routes", values: (set, phase) => set.linkLoads(phase)?.routes ?? null },
+  {
+    id: "routes",
+    title: "routes on the link",
+    unit: "routes",
+    values: (set, phase) => set.linkLoads(phase)?.routes ?? null,
+  },
   {
     id: "busy",
     title: "busy share",

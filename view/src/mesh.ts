@@ -17,7 +17,7 @@ export class MeshView {
   private shade = new Float32Array();
   private readonly hues: Uint8Array;
   private drag: { x: number; y: number; moved: boolean } | null = null;
-  private readonly redraw = perFrame(() => this.draw());
+  readonly redraw = perFrame(() => this.draw());
   onPart: (part: number) => void = () => {};
 
   constructor(
@@ -169,7 +169,13 @@ export class MeshView {
       const cell = this.machine.partCell[mesh.part[p]];
       const value = values?.[cell] ?? 0;
       const colour =
-        cell === chosen ? colours.selected : values ? (value > 0 ? scale(value / most) : colours.none) : partHue(this.hues[mesh.part[p]]);
+        cell === chosen
+          ? colours.selected
+          : values
+            ? value > 0
+              ? scale(value / most)
+              : colours.none
+            : partHue(this.hues[mesh.part[p]]);
       ctx.fillStyle = shaded(colour, this.shade[p]);
       ctx.strokeStyle = lines ? colours.ink : ctx.fillStyle;
       ctx.beginPath();
@@ -260,5 +266,10 @@ function shaded(colour: string, light: number): string {
   const numbers = hex
     ? [0, 2, 4].map((i) => parseInt(hex[1].slice(i, i + 2), 16))
     : (colour.match(/\d+/g) ?? []).map(Number);
-  return numbers.length < 3 ? colour : `rgb(${numbers.slice(0, 3).map((n) => Math.round(n * light)).join(",")})`;
+  return numbers.length < 3
+    ? colour
+    : `rgb(${numbers
+        .slice(0, 3)
+        .map((n) => Math.round(n * light))
+        .join(",")})`;
 }

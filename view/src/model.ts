@@ -198,9 +198,7 @@ export class ConnectionSet {
     }
     let from = Infinity;
     if (!this.streams) from = 0;
-    else
-      for (let s = this.first[phase]; s < this.first[phase + 1]; s++)
-        from = Math.min(from, this.streams.start[s]);
+    else for (let s = this.first[phase]; s < this.first[phase + 1]; s++) from = Math.min(from, this.streams.start[s]);
     return [Number.isFinite(from) ? from : 0, this.phases.phase_makespan[phase]];
   }
 
@@ -277,9 +275,7 @@ export class ConnectionSet {
   /** The links of a stream. */
   linksOf(stream: number): Uint32Array {
     const routes = this.routes;
-    return routes
-      ? routes.links.subarray(routes.first[stream], routes.first[stream + 1])
-      : new Uint32Array();
+    return routes ? routes.links.subarray(routes.first[stream], routes.first[stream + 1]) : new Uint32Array();
   }
 
   /** The cells of a stream's route, its ends included. */
@@ -323,8 +319,7 @@ export class ConnectionSet {
 
   /** Loads of links in a phase, or `null` if the page does not have them. */
   linkLoads(phase: number): LinkLoads | null {
-    if (phase === ALL)
-      return { routes: this.phases.link_routes, words: this.phases.link_words };
+    if (phase === ALL) return { routes: this.phases.link_routes, words: this.phases.link_words };
     const cached = this.linkCache.get(phase);
     if (cached) return cached;
     const count = this.machine.linkCount;
@@ -413,8 +408,7 @@ export class ConnectionSet {
   sharing(phase: number): number {
     const phases = phase === ALL ? Array.from({ length: this.phaseCount }, (_, p) => p) : [phase];
     let most = 0;
-    for (const p of phases)
-      for (const routes of this.linkLoads(p)?.routes ?? []) if (routes > most) most = routes;
+    for (const p of phases) for (const routes of this.linkLoads(p)?.routes ?? []) if (routes > most) most = routes;
     return most;
   }
 
@@ -430,8 +424,7 @@ export class ConnectionSet {
       };
     this.pairs = (await block("pairs"))?.pair_words ?? null;
     const names = await block("names");
-    if (names)
-      this.names = { first: starts(names.name_length), bytes: names.name_bytes as Uint8Array };
+    if (names) this.names = { first: starts(names.name_length), bytes: names.name_bytes as Uint8Array };
     const streams = await block("streams");
     if (streams) this.streams = this.makeStreams(streams);
     const routes = await block("routes");
@@ -564,13 +557,7 @@ export async function readSchedules(page: Head): Promise<Schedule[]> {
   for (const [number, head] of page.schedules.entries()) {
     const links = await readBlock(page, `${number}.machine`);
     if (!links) throw new Error("the page has no links: write it again with `conset view`");
-    const machine = new Machine(
-      head.machine,
-      links.link_source,
-      links.link_target,
-      links.live,
-      links.part_cell,
-    );
+    const machine = new Machine(head.machine, links.link_source, links.link_target, links.live, links.part_cell);
     const sets: ConnectionSet[] = [];
     for (const [row, set] of head.sets.entries()) {
       const phases = await readBlock(page, `${number}.${row}.phases`);

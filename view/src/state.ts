@@ -96,7 +96,8 @@ export class Store {
   constructor() {
     this.state = fromHash(location.hash);
     window.addEventListener("hashchange", () => {
-      if (location.hash !== toHash(this.state) && location.hash + "#" !== toHash(this.state)) this.replace(fromHash(location.hash));
+      if (location.hash !== toHash(this.state) && location.hash + "#" !== toHash(this.state))
+        this.replace(fromHash(location.hash));
     });
   }
 

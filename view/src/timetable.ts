@@ -35,7 +35,8 @@ export class TimetableView {
   private rows: Row[] = [];
   private rowOf = new Map<string, number>();
   private transform: ZoomTransform = zoomIdentity;
-  private readonly redraw = perFrame(() => this.draw());
+  private pixels: { key: string; set: ConnectionSet; canvas: HTMLCanvasElement } | null = null;
+  readonly redraw = perFrame(() => this.draw());
   private readonly behaviour;
   onSelect: (selection: Selection | null) => void = () => {};
   onClock: (clock: number) => void = () => {};
@@ -72,8 +73,7 @@ export class TimetableView {
 
   zoomTo(text: string): void {
     const transform = parsed(text);
-    if (written(this.transform) !== written(transform))
-      select(this.canvas).call(this.behaviour.transform, transform);
+    if (written(this.transform) !== written(transform)) select(this.canvas).call(this.behaviour.transform, transform);
   }
 
   /** Rows of the cells or links that have streams and pass the filter. */
@@ -340,8 +340,7 @@ export class TimetableView {
     };
     if (to - from > MOST_BARS) this.drawPixels(ctx, colours, from, to);
     else this.forEach(from, to, (s, base) => bar(s, base, marked.get(s) ?? null));
-    if (to - from > MOST_BARS)
-      for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
+    if (to - from > MOST_BARS) for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
   }
 
   private label(stream: number, received: boolean): string {
@@ -363,31 +362,54 @@ export class TimetableView {
     }
   }
 
-  /** Fills the pixels of many streams. */
+  /** Draws the pixels of many streams; the picture is kept while only clock and selection change. */
   private drawPixels(ctx: CanvasRenderingContext2D, colours: Palette, from: number, to: number): void {
+    const { rows, filter, phase } = this.state!;
+    const { width, height } = this.canvas;
+    const key = [rows, filter, phase, width, height, colours.send, this.transform, this.set!.head.summary.set].join();
+    if (this.pixels?.key !== key || this.pixels.set !== this.set) {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [width, height];
+      canvas.getContext("2d")!.putImageData(this.countPixels(colours, from, to), 0, 0);
+      this.pixels = { key, set: this.set!, canvas };
+    }
+    ctx.save();
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.drawImage(this.pixels.canvas, 0, 0);
+    ctx.restore();
+  }
+
+  /** Where streams are: pixels of both directions alternate between their colours. */
+  private countPixels(colours: Palette, from: number, to: number): ImageData {
     const set = this.set!;
     const streams = set.streams!;
-    const ratio = this.canvas.width / this.canvas.clientWidth;
-    const [width, height] = [this.canvas.width, this.canvas.height];
+    const { width, height } = this.canvas;
+    const ratio = width / this.canvas.clientWidth;
     const busy = new Uint8Array(width * height);
-    const h = this.rowHeight();
     const sends = new Int32Array(set.machine.head.cell_count).fill(-1);
     const receives = sends.slice();
     const overLinks = new Int32Array(set.machine.linkCount).fill(-1);
     this.rows.forEach((row, place) => {
       (row.kind === "link" ? overLinks : row.kind === "send" ? sends : receives)[row.id] = place;
     });
+    // Pixels of each row and of each clock, as differences are too slow to compute a million times.
+    const h = this.rowHeight() * ratio;
+    const top = this.toY(0) * ratio;
+    const least = Math.ceil(TOP * ratio);
+    const zero = this.toX(0) * ratio;
+    const perClock = this.toX(1) * ratio - zero;
+    const left = Math.floor(LEFT * ratio);
     const put = (row: number, x0: number, x1: number, mark: number) => {
       if (row < 0) return;
-      const y0 = Math.max(Math.floor(TOP * ratio), Math.floor(this.toY(row) * ratio));
-      const y1 = Math.min(height, Math.max(y0 + 1, Math.ceil((this.toY(row) + h) * ratio)));
-      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) busy[y * width + x] |= mark;
+      const y0 = Math.max(least, Math.floor(top + row * h));
+      const y1 = Math.min(height, Math.max(y0 + 1, Math.floor(top + (row + 1) * h)));
+      for (let y = y0; y < y1; y++) for (let x = y * width + x0; x < y * width + x1; x++) busy[x] |= mark;
     };
     const isLinks = this.state!.rows === "links";
     this.forEach(from, to, (s, base) => {
-      const start = base + streams.start[s];
-      const x0 = Math.max(Math.floor(LEFT * ratio), Math.floor(this.toX(start) * ratio));
-      const x1 = Math.min(width, Math.max(x0 + 1, Math.ceil(this.toX(start + streams.duration[s]) * ratio)));
+      const start = zero + perClock * (base + streams.start[s]);
+      const x0 = Math.max(left, Math.floor(start));
+      const x1 = Math.min(width, Math.max(x0 + 1, Math.floor(start + perClock * streams.duration[s])));
       if (isLinks) {
         for (const link of set.linksOf(s)) put(overLinks[link], x0, x1, 1);
         return;
@@ -395,23 +417,18 @@ export class TimetableView {
       put(sends[streams.source[s]], x0, x1, 1);
       put(receives[streams.target[s]], x0, x1, 2);
     });
-    ctx.save();
-    ctx.setTransform(1, 0, 0, 1, 0, 0);
-    // Pixels with both directions alternate between their colours.
-    for (let y = 0; y < height; y++)
-      for (let x = 0; x < width; x++)
-        if (busy[y * width + x] === 3) busy[y * width + x] = (x + y) % 2 === 0 ? 1 : 2;
-    for (const [mark, colour] of [[1, colours.send], [2, colours.receive]] as const) {
-      ctx.fillStyle = colour;
-      for (let y = 0; y < height; y++)
-        for (let x = 0; x < width; x++) {
-          if (busy[y * width + x] !== mark) continue;
-          let end = x + 1;
-          while (end < width && busy[y * width + end] === mark) end++;
-          ctx.fillRect(x, y, end - x, 1);
-          x = end;
-        }
+    const image = new ImageData(width, height);
+    const [send, receive] = [bytes(colours.send), bytes(colours.receive)];
+    for (let i = 0; i < busy.length; i++) {
+      if (busy[i] === 0) continue;
+      const both = busy[i] === 3 && (i + Math.floor(i / width)) % 2 === 0;
+      image.data.set(busy[i] === 2 || both ? receive : send, 4 * i);
     }
-    ctx.restore();
+    return image;
   }
+}
+
+/** The bytes of a colour `#rrggbb`, opaque. */
+function bytes(colour: string): number[] {
+  return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)).concat(255);
 }

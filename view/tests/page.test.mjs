@@ -1,8 +1,23 @@
 // The page in a real browser: its numbers, clicks, keys, hash and accessibility.
 import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { SCHEDULES, axeSource, conset, idNumber, json, launch, open, rows, settled, show, summary, temporaryFolder, writePages } from "./support.mjs";
+import {
+  SCHEDULES,
+  axeSource,
+  conset,
+  idNumber,
+  json,
+  launch,
+  open,
+  rows,
+  settled,
+  show,
+  summary,
+  temporaryFolder,
+  writePages,
+} from "./support.mjs";
 
 const folder = temporaryFolder();
 const file = (name) => join(folder, `${name}.html`);
@@ -24,7 +39,8 @@ async function opened(t, name, options) {
 }
 
 /** Where something is in a picture of the page, in pixels of the canvas. */
-const place = (page, view, selection) => page.evaluate(([view, selection]) => window.conset[view].place(selection), [view, selection]);
+const place = (page, view, selection) =>
+  page.evaluate(([view, selection]) => window.conset[view].place(selection), [view, selection]);
 const state = (page) => page.evaluate(() => window.conset.store.state);
 const title = (page) => page.locator("#details h3").first().innerText();
 
@@ -46,7 +62,13 @@ for (const name of NAMES)
       await settled(page);
       await page.evaluate(axeSource);
       const found = await page.evaluate(() => window.axe.run());
-      const what = found.violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+      const what = found.violations.map(
+        ({ id, nodes }) =>
+          `${id}: ${nodes
+            .slice(0, 3)
+            .map((node) => node.html.slice(0, 160))
+            .join(" | ")}`,
+      );
       assert.deepEqual(what, []);
     }
   });
@@ -54,7 +76,11 @@ for (const name of NAMES)
 for (const name of NAMES)
   test(`${name}: pictures are not empty`, async (t) => {
     const page = await opened(t, name);
-    const canvases = ["machine", ...(name === "empty" ? [] : ["timetable", "matrix"]), ...(name === "surface" ? ["mesh"] : [])];
+    const canvases = [
+      "machine",
+      ...(name === "empty" ? [] : ["timetable", "matrix"]),
+      ...(name === "surface" ? ["mesh"] : []),
+    ];
     for (const id of canvases) {
       const colours = await page.evaluate((id) => {
         const canvas = document.getElementById(id);
@@ -72,7 +98,14 @@ for (const name of PHASES)
     const drawn = await rows(page, "phases", "phase");
     assert.equal(drawn.length, expected.length);
     for (const [i, row] of drawn.entries())
-      for (const [key, column] of [["routes", "routes"], ["words", "words"], ["hops", "hops"], ["makespan", "makespan"], ["predicted", "predicted"], ["maxSharing", "max_sharing"]])
+      for (const [key, column] of [
+        ["routes", "routes"],
+        ["words", "words"],
+        ["hops", "hops"],
+        ["makespan", "makespan"],
+        ["predicted", "predicted"],
+        ["maxSharing", "max_sharing"],
+      ])
         assert.equal(Number(row[key]), expected[i][column], `phase ${i}, ${column}`);
   });
 
@@ -84,16 +117,24 @@ for (const name of ["all-to-all", "halo-32x32", "torus-3d", "hypercube"])
       const of = (view) => show(folder, view, `${name}.json`, "--phase", String(phase));
       const links = await rows(page, "machine-tables", "link");
       const drawnLinks = links.map((row) => [row.link, row.routes, row.words].map(Number)).sort((a, b) => a[0] - b[0]);
-      assert.deepEqual(drawnLinks, of("links").map((row) => [idNumber(row.link), row.routes, row.words]));
+      assert.deepEqual(
+        drawnLinks,
+        of("links").map((row) => [idNumber(row.link), row.routes, row.words]),
+      );
       await page.selectOption("#choose-cells", "channels");
       await settled(page);
       const cells = await rows(page, "machine-tables", "cell");
       const drawnCells = cells.map((row) => [row.cell, row.channels].map(Number)).sort((a, b) => a[0] - b[0]);
-      assert.deepEqual(drawnCells, of("channels").map((row) => [idNumber(row.cell), row.used]));
+      assert.deepEqual(
+        drawnCells,
+        of("channels").map((row) => [idNumber(row.cell), row.used]),
+      );
       const streams = await rows(page, "timetable-tables", "stream");
       const order = (a, b) => a[0] - b[0] || a[1] - b[1];
       const drawn = streams.map((row) => [row.connection, row.start, row.end, row.words].map(Number)).sort(order);
-      const expected = of("timetable").map((row) => [idNumber(row.connection), row.start, row.end, row.words]).sort(order);
+      const expected = of("timetable")
+        .map((row) => [idNumber(row.connection), row.start, row.end, row.words])
+        .sort(order);
       assert.deepEqual(drawn, expected);
     }
   });
@@ -104,10 +145,25 @@ test("the summary is that of conset show", async (t) => {
     const expected = summary(folder, `${name}.json`);
     const text = async (what) => (await page.locator(`[data-summary="${what}"]`).innerText()).replace(/\s/g, " ");
     const spaced = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, " ");
-    assert.ok((await text("connections")).startsWith(`connections ${spaced(expected.connections)}, ${spaced(expected.words)} word`), await text("connections"));
-    assert.ok((await text("clocks")).startsWith(`clocks ${spaced(expected.predicted_clocks)} predicted, bound ${spaced(expected.bound_clocks)} by ${expected.bound_clocks_by}`));
-    if (name === "fat-tree-steps") assert.ok((await text("steps")).startsWith(`steps ${expected.steps}, ${expected.messages} messages`));
-    else assert.ok((await text("phases")).startsWith(`phases ${expected.phases}, bound ${expected.bound_phases} by ${expected.bound_phases_by}`));
+    assert.ok(
+      (await text("connections")).startsWith(
+        `connections ${spaced(expected.connections)}, ${spaced(expected.words)} word`,
+      ),
+      await text("connections"),
+    );
+    assert.ok(
+      (await text("clocks")).startsWith(
+        `clocks ${spaced(expected.predicted_clocks)} predicted, bound ${spaced(expected.bound_clocks)} by ${expected.bound_clocks_by}`,
+      ),
+    );
+    if (name === "fat-tree-steps")
+      assert.ok((await text("steps")).startsWith(`steps ${expected.steps}, ${expected.messages} messages`));
+    else
+      assert.ok(
+        (await text("phases")).startsWith(
+          `phases ${expected.phases}, bound ${expected.bound_phases} by ${expected.bound_phases_by}`,
+        ),
+      );
   }
 });
 
@@ -122,7 +178,10 @@ test("the steps are those of conset show", async (t) => {
     const step = idNumber(row.step);
     steps.set(step, (steps.get(step) ?? 0) + row.words);
   }
-  assert.deepEqual([...words].sort((a, b) => a[0] - b[0]), [...steps].sort((a, b) => a[0] - b[0]));
+  assert.deepEqual(
+    [...words].sort((a, b) => a[0] - b[0]),
+    [...steps].sort((a, b) => a[0] - b[0]),
+  );
   const end = Math.max(...streams.map((row) => Number(row.end)));
   assert.equal(end, summary(folder, "fat-tree-steps.json").predicted_clocks);
 });
@@ -145,7 +204,9 @@ test("a click on a cell shows its neighbours, operations and tables", async (t) 
   assert.ok(captions.includes("Neighbours") && captions.includes("Forwarding table in phase 2"), captions.join());
   const contexts = show(folder, "cell 45", "all-to-all.json", "--phase", "2");
   const entries = contexts.filter((row) => row.what === "forward" || row.kind === "forward").length;
-  const used = show(folder, "channels", "all-to-all.json", "--phase", "2").find((row) => idNumber(row.cell) === 45).used;
+  const used = show(folder, "channels", "all-to-all.json", "--phase", "2").find(
+    (row) => idNumber(row.cell) === 45,
+  ).used;
   const drawn = await page.locator('#details table:has(caption:text("Forwarding table")) tbody tr').count();
   assert.equal(drawn, used);
   assert.ok(entries === 0 || entries === used);
@@ -169,7 +230,10 @@ test("a connection is found by its ends, and its route is that of conset show", 
   const [expected] = show(folder, `connection ${id}`, "all-to-all.json");
   const route = await page.locator("#details ol.route li").allInnerTexts();
   const cells = expected.route.match(/c\d+/g).filter((cell, i, all) => !all[i].startsWith("ch"));
-  assert.deepEqual(route.map((text) => text.split(" ")[0]), cells);
+  assert.deepEqual(
+    route.map((text) => text.split(" ")[0]),
+    cells,
+  );
   assert.equal((await page.locator('dd[data-fact="start"]').innerText()).replace(/\D/g, ""), String(expected.start));
   await page.fill("#find-text", "c45 -> c45");
   await page.press("#find-text", "Enter");
@@ -187,7 +251,9 @@ test("the clock lights up open streams, and the player moves it", async (t) => {
   const length = (p) => parameters.t_sync + parameters.t_phase + Math.max(p.predicted, p.makespan);
   while (begin + length(phases[phase]) <= clock) begin += length(phases[phase++]);
   const at = clock - begin - parameters.t_sync - parameters.t_phase;
-  const open = show(folder, "timetable", "torus-3d.json", "--phase", String(phase)).filter((row) => row.start <= at && at < row.end);
+  const open = show(folder, "timetable", "torus-3d.json", "--phase", String(phase)).filter(
+    (row) => row.start <= at && at < row.end,
+  );
   assert.equal(await page.locator("#clock-text").getAttribute("data-open"), String(open.length));
   await page.click("#play");
   await page.waitForFunction((clock) => window.conset.store.state.clock !== clock, clock);
@@ -222,7 +288,22 @@ test("everything can be reached by the keyboard", async (t) => {
     await fresh.keyboard.press("Tab");
     reached.add(await fresh.evaluate(() => document.activeElement.id || document.activeElement.parentElement?.id));
   }
-  for (const id of ["choose-theme", "phase", "clock", "play", "choose-cells", "choose-links", "machine", "machine-tables", "find-text", "choose-rows", "filter", "timetable", "timetable-tables", "matrix-tables"])
+  for (const id of [
+    "choose-theme",
+    "phase",
+    "clock",
+    "play",
+    "choose-cells",
+    "choose-links",
+    "machine",
+    "machine-tables",
+    "find-text",
+    "choose-rows",
+    "filter",
+    "timetable",
+    "timetable-tables",
+    "matrix-tables",
+  ])
     assert.ok(reached.has(id), `Tab does not reach ${id}`);
 });
 
@@ -247,15 +328,30 @@ test("a hash restores a view", async (t) => {
   assert.deepEqual(second.problems, []);
 });
 
+test("a file name that looks like markup is text", async (t) => {
+  const name = "<img src=x onerror=document.title=1>&amp;";
+  copyFileSync(join(folder, "hypercube.json"), join(folder, `${name}.json`));
+  conset(folder, "view", `${name}.json`, "-q", "-o", "markup.html");
+  const page = await opened(t, "markup");
+  assert.deepEqual(page.problems, []);
+  assert.equal(await page.locator("h1").innerText(), `${name}.json`);
+  assert.equal(await page.title(), `${name}.json – conset`);
+  assert.equal(await page.locator("img").count(), 0);
+});
+
 test("a hash of another page is no error", async (t) => {
-  const page = await opened(t, "torus-3d", { hash: "#schedule=7&set=99&phase=1e9&clock=99999999&select=cell:100000&zoom=a,b&cells=%3Cb%3E" });
+  const page = await opened(t, "torus-3d", {
+    hash: "#schedule=7&set=99&phase=1e9&clock=99999999&select=cell:100000&zoom=a,b&cells=%3Cb%3E",
+  });
   assert.deepEqual(page.problems, []);
   assert.equal(await title(page), "Nothing is selected");
 });
 
 test("a click on the mesh finds the cell of the part", async (t) => {
   const page = await opened(t, "surface");
-  const part = await page.evaluate(() => Array.from({ length: 16 }, (_, part) => part).find((part) => window.conset.mesh.place(part)));
+  const part = await page.evaluate(() =>
+    Array.from({ length: 16 }, (_, part) => part).find((part) => window.conset.mesh.place(part)),
+  );
   const cell = await page.evaluate((part) => window.conset.schedule.machine.partCell[part], part);
   await clickAt(page, "#mesh", await place(page, "mesh", part));
   assert.deepEqual((await state(page)).selection, { kind: "cell", id: cell });
@@ -276,25 +372,101 @@ test("two schedules are compared as conset diff does", async (t) => {
   const diff = json(folder, "diff", "all-to-all.json", "paper.json").sets[0];
   const drawn = await rows(page, "compare-text", "diff");
   assert.ok(drawn.length >= 6);
-  for (const row of drawn) assert.deepEqual([Number(row.a), Number(row.b)], [diff[row.diff].a, diff[row.diff].b], row.diff);
+  for (const row of drawn)
+    assert.deepEqual([Number(row.a), Number(row.b)], [diff[row.diff].a, diff[row.diff].b], row.diff);
+  // The picture of the change has the differences of the words of links.
+  const change = await page.evaluate(() => Array.from(window.conset.comparison.views[2].values.links));
+  const links = (file) => {
+    const words = new Array(change.length).fill(0);
+    for (const row of show(folder, "links", file)) words[idNumber(row.link)] += row.words;
+    return words;
+  };
+  const [a, b] = [links("all-to-all.json"), links("paper.json")];
+  assert.deepEqual(
+    change,
+    b.map((words, link) => words - a[link]),
+  );
+  assert.ok(change.some((words) => words !== 0));
+  assert.match(await page.locator("#compare").innerText(), /change of links: less by/);
   await page.locator("#compare-text button.item").nth(3).click();
   await settled(page);
   assert.equal((await state(page)).schedule, 1);
   assert.match(await title(page), /^Connection x/);
   await page.evaluate(axeSource);
-  assert.deepEqual((await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id), []);
+  assert.deepEqual(
+    (await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id),
+    [],
+  );
+});
+
+test("a large set is drawn by pixels, and nothing of it is left out", async (t) => {
+  conset(
+    folder,
+    "compile",
+    "pattern:random:density=0.5",
+    "--machine",
+    "torus:16x16",
+    "--algorithm",
+    "paper",
+    "-q",
+    "-o",
+    "large.json",
+  );
+  const { bytes, left_out } = json(folder, "view", "large.json", "-q", "-o", "large.html");
+  const { connections } = summary(folder, "large.json");
+  assert.deepEqual(left_out, []);
+  assert.ok(connections > 30000, `${connections} connections`);
+  // A million connections in 20 MB.
+  assert.ok(bytes - 200_000 < 20 * connections, `${bytes} bytes for ${connections} connections`);
+  const page = await opened(t, "large");
+  const drawn = () =>
+    page.evaluate(() => {
+      // The middle of the chart, without its scales.
+      const chart = document.getElementById("timetable");
+      const [width, height] = [chart.width / 2, chart.height / 2];
+      const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(chart, -width / 2, -height / 2);
+      return copy.getImageData(0, 0, width, height).data.join();
+    });
+  const whole = await drawn();
+  await page.focus("#timetable");
+  await page.keyboard.press("+");
+  await settled(page);
+  assert.notEqual(await drawn(), whole);
+  await page.keyboard.press("0");
+  await page.selectOption("#choose-rows", "links");
+  await settled(page);
+  assert.notEqual(await drawn(), whole);
+  assert.deepEqual(page.problems, []);
+});
+
+test("paper is light", async (t) => {
+  const page = await opened(t, "torus-3d", { colorScheme: "dark" });
+  const corner = () =>
+    page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]);
+  assert.equal((await corner())[0], "dark");
+  await page.emulateMedia({ media: "print" });
+  await settled(page);
+  assert.deepEqual(await corner(), ["light", "rgb(255, 255, 255)"]);
 });
 
 test("what is left out is said, and the rest is shown", async (t) => {
-  const view = (limit) => json(folder, "view", "all-to-all.json", "--size-limit", String(limit), "-q", "-o", "less.html");
+  const view = (limit) =>
+    json(folder, "view", "all-to-all.json", "--size-limit", String(limit), "-q", "-o", "less.html");
   let limit = json(folder, "view", "all-to-all.json", "-q", "-o", "whole.html").bytes + 40000;
   while (!view(limit).left_out.some((what) => what.includes("routes of"))) limit -= 1000;
   const page = await opened(t, "less", { hash: "#phase=3" });
   assert.deepEqual(page.problems, []);
   assert.match(await page.locator("#left-out").innerText(), /routes of 4032 streams/);
   const links = await rows(page, "machine-tables", "link");
-  const expected = show(folder, "links", "all-to-all.json", "--phase", "3").map((row) => [idNumber(row.link), row.words]);
-  assert.deepEqual(links.map((row) => [row.link, row.words].map(Number)).sort((a, b) => a[0] - b[0]), expected);
+  const expected = show(folder, "links", "all-to-all.json", "--phase", "3").map((row) => [
+    idNumber(row.link),
+    row.words,
+  ]);
+  assert.deepEqual(
+    links.map((row) => [row.link, row.words].map(Number)).sort((a, b) => a[0] - b[0]),
+    expected,
+  );
   conset(folder, "view", "all-to-all.json", "--size-limit", "0", "-q", "-o", "least.html");
   const least = await opened(t, "least");
   assert.deepEqual(least.problems, []);

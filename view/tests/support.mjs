@@ -11,7 +11,12 @@ const command = process.env.CONSET_COMMAND ?? join(root, "target/release/conset"
 
 /** Runs conset in a folder; returns its standard output. */
 export function conset(folder, ...args) {
-  return execFileSync(command, args, { cwd: folder, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "pipe"] });
+  return execFileSync(command, args, {
+    cwd: folder,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 /** What conset prints as JSON. */
@@ -98,7 +103,9 @@ export async function ready(page) {
 
 /** Waits until the page has drawn the state of its last change. */
 export async function settled(page) {
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 200)))));
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 200)))),
+  );
 }
 
 /** Opens the tables below a picture and returns the attributes `data-*` of all rows. */

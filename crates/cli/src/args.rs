@@ -715,15 +715,10 @@ pub(crate) struct ViewArgs {
     pub(crate) second: Option<String>,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
-    /// Greatest size of the page; details that do not fit are left out, which the page says.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = conset_view::PageOptions::SIZE_LIMIT,
-        value_parser = whole::<usize>(0, u32::MAX.into()),
-        allow_negative_numbers = true
-    )]
-    pub(crate) size_limit: usize,
+    /// Greatest size of the page, such as 5MB; details that do not fit are left out, which the page
+    /// says [default: 20MB].
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::bytes)]
+    pub(crate) size_limit: Option<u64>,
     /// Output file (.html); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,

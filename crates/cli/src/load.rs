@@ -17,8 +17,8 @@ use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
 use crate::args::{
-    AlgorithmArg, By, CompilerArgs, ElementsArg, HaloArg, InputArgs, MachineArgs, ObjectiveArg,
-    PlacementArg, WordsArg,
+    AlgorithmArg, By, CompilerArgs, ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs,
+    ObjectiveArg, PlacementArg, WordsArg,
 };
 use crate::error::CliError;
 use crate::files;
@@ -510,6 +510,15 @@ pub(crate) fn wrong_kind(name: &str, message: impl Into<String>) -> InputError {
 pub(crate) fn not_a_program(name: &str, what: &str) -> InputError {
     let wanted = "expected a mesh, graph, matrix, connection set or schedule";
     wrong_kind(name, format!("this is {what}; {wanted}"))
+}
+
+/// Refuses a seed for an input that is already compiled.
+pub(crate) fn refuse_seed(job: &LoadedInput, options: &InputOptions) -> Result<(), InputError> {
+    if options.seed.is_none() || matches!(job.input, Input::Program(_)) {
+        return Ok(());
+    }
+    let message = "the input is already compiled; --seed has no effect";
+    Err(InputError::new("--seed", At::Whole, message).help("leave out --seed"))
 }
 
 /// Refuses options that would have no effect, because the input is already compiled.

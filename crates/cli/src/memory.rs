@@ -35,16 +35,22 @@ const UNITS: [(&str, u64); 10] = [
     ("tib", 1 << 40),
 ];
 
-/// Parses a number of bytes: `4GiB`, `500MB`, `2000000`.
+/// Parses a number of bytes for the memory limit: `4GiB`, `500MB`, `2000000`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
+    bytes(text)
+        .ok()
+        .filter(|&bytes| bytes >= LEAST)
+        .ok_or_else(|| "expected a size of at least 1MiB, such as 4GiB or 500MB".into())
+}
+
+/// Parses any number of bytes.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let unit = unit.trim().to_ascii_lowercase();
     let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
     let bytes = digits.parse().ok().zip(factor).and_then(|(n, f): (u64, u64)| n.checked_mul(f));
-    bytes
-        .filter(|&bytes| bytes >= LEAST)
-        .ok_or_else(|| "expected a size of at least 1MiB, such as 4GiB or 500MB".into())
+    bytes.ok_or_else(|| "expected a size, such as 5MB or 2000000".into())
 }
 
 /// A number of bytes for output.

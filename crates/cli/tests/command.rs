@@ -1036,3 +1036,26 @@ fn a_bound_that_is_not_proved_is_refused_by_verify_and_run() {
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("claim"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_page_is_one_file_that_names_no_other() {
+    let folder = folder();
+    let run = |words: &str| conset_in(folder.path(), words);
+    let name = "a&b.json";
+    assert_eq!(run(&format!("compile pattern:torus --machine torus:3x3 -o {name}")).code, 0);
+    let report = run(&format!("view {name} -o page.html --json"));
+    let report: Value = serde_json::from_str(&report.stdout).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert_eq!(report["bytes"], page.len());
+    assert_eq!(report["left_out"], Value::Array(vec![]));
+    assert!(page.contains("<title>a&amp;b.json"), "the name is escaped");
+    for reference in ["src=", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(reference), "{reference}: a page needs no other file");
+    }
+    assert_eq!(run(&format!("view {name} -o -")).stdout, page);
+    // The program that is compiled by `view` is the one that `compile` writes.
+    let data = |page: &str| page[page.find("block-0.0.routes").unwrap()..].to_owned();
+    assert_eq!(run("view pattern:torus --machine torus:3x3 -o direct.html").code, 0);
+    let direct = std::fs::read_to_string(folder.path().join("direct.html")).unwrap();
+    assert_eq!(data(&direct), data(&page));
+}

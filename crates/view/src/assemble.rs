@@ -93,15 +93,107 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The blocks that were admitted, and what was not.
-struct Admitted {
-    blocks: BTreeMap<String, Packed>,
-    size: usize,
-    limit: usize,
-    left_out: Vec<String>,
+/// Makes the page of one schedule, or of two to compare.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset_view::{PageOptions, Program, Shown, page};
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let set = ConnectionSet::new("one", vec![Connection::new(CellId(0), CellId(1), 10)])?;
+/// let compiled = conset::Compiler::new(&machine).compile(&set.into())?;
+/// let program = Program::Phases(&compiled);
+/// let shown = Shown { name: "one.json", program, halo: None, surface: None };
+/// let page = page(&[shown], &PageOptions::default())?;
+/// assert!(page.html.starts_with("<!doctype html>") && page.left_out.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// None that is known: the head is plain data, which can be written as JSON.
+pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_json::Error> {
+    let parts: Vec<Part<'_>> = shown.iter().map(Part::new).collect();
+    let title = shown.iter().map(|shown| shown.name).collect::<Vec<_>>().join(" and ");
+    let difference = difference(shown, options);
+    let mut assembly = Assembly::new(shown, &parts, options.size_limit);
+    assembly.add_machines_and_phases();
+    // The head is written at the end, when it is known what is left out; its size hardly changes.
+    assembly.size += head_size(&assembly.schedules, difference.as_ref())?;
+    let is_listed = assembly.add_connections();
+    let is_timed = assembly.add_streams(&is_listed);
+    assembly.add_routes(&is_timed);
+    assembly.add_meshes();
+    assembly.add_names();
+    assembly.add_details(&is_timed);
+    let Assembly { schedules, blocks, left_out, .. } = assembly;
+    let directory = blocks.iter().map(|(name, packed)| (name.clone(), packed.directory.clone()));
+    let head = Head {
+        format: "conset-view",
+        version: VERSION,
+        generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
+        title: title.clone(),
+        schedules,
+        diff: difference,
+        blocks: directory.collect(),
+        left_out: left_out.clone(),
+    };
+    Ok(Page { html: html(&title, &head, &blocks)?, left_out })
 }
 
-impl Admitted {
+/// A page whose blocks are added one after the other. Blocks of all sets are compressed in parallel.
+struct Assembly<'a> {
+    shown: &'a [Shown<'a>],
+    parts: &'a [Part<'a>],
+    /// The part and the number in it of each set.
+    sets: Vec<(usize, usize)>,
+    schedules: Vec<ScheduleHead<'a>>,
+    blocks: BTreeMap<String, Packed>,
+    left_out: Vec<String>,
+    size: usize,
+    limit: usize,
+}
+
+impl<'a> Assembly<'a> {
+    fn new(shown: &'a [Shown<'a>], parts: &'a [Part<'a>], limit: usize) -> Self {
+        let sets = |part: usize| (0..parts[part].sets.len()).map(move |set| (part, set));
+        Self {
+            shown,
+            parts,
+            sets: (0..parts.len()).flat_map(sets).collect(),
+            schedules: shown.iter().zip(parts).map(head).collect(),
+            blocks: BTreeMap::new(),
+            left_out: Vec::new(),
+            size: TEMPLATE.len(),
+            limit,
+        }
+    }
+
+    fn set(&self, row: usize) -> &'a dyn SetBlocks {
+        let (part, set) = self.sets[row];
+        &*self.parts[part].sets[set]
+    }
+
+    /// The name of a block of a set.
+    fn name(&self, row: usize, block: &str) -> String {
+        let (part, set) = self.sets[row];
+        format!("{part}.{set}.{block}")
+    }
+
+    /// A block of each set that is wanted.
+    fn pack(
+        &self,
+        is_wanted: impl Fn(usize) -> bool,
+        make: impl Fn(&dyn SetBlocks) -> Option<Block> + Sync,
+    ) -> Vec<(usize, Packed)> {
+        let wanted: Vec<usize> = (0..self.sets.len()).filter(|&row| is_wanted(row)).collect();
+        let sets: Vec<(usize, &dyn SetBlocks)> =
+            wanted.into_iter().map(|row| (row, self.set(row))).collect();
+        let pack = |&(row, set): &(usize, &dyn SetBlocks)| Some((row, make(set)?.pack()));
+        sets.par_iter().filter_map(pack).collect()
+    }
+
     /// Adds a block whether or not it fits.
     fn add(&mut self, name: String, packed: Packed) {
         self.size += packed.base64.len() + name.len() + ELEMENT;
@@ -114,143 +206,106 @@ impl Admitted {
         match fits {
             true => self.add(name, packed),
             false => {
-                let size = to_f64(packed.base64.len()) / 1e6;
-                let size = if size < 1.0 {
-                    format!("{:.1} kB", 1e3 * size)
-                } else {
-                    format!("{size:.1} MB")
+                let megabytes = to_f64(packed.base64.len()) / 1e6;
+                let size = match megabytes < 1.0 {
+                    true => format!("{:.1} kB", 1e3 * megabytes),
+                    false => format!("{megabytes:.1} MB"),
                 };
                 self.left_out.push(format!("{what}, {size}"));
             }
         }
         fits
     }
-}
 
-/// Makes the page of one schedule, or of two to compare.
-///
-/// # Errors
-/// None that is known: the head is plain data, which can be written as JSON.
-pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_json::Error> {
-    let parts: Vec<Part<'_>> = shown.iter().map(Part::new).collect();
-    let title = shown.iter().map(|shown| shown.name).collect::<Vec<_>>().join(" and ");
-    let mut schedules: Vec<ScheduleHead<'_>> = shown.iter().zip(&parts).map(head).collect();
-    let mut admitted = Admitted {
-        blocks: BTreeMap::new(),
-        size: TEMPLATE.len(),
-        limit: options.size_limit,
-        left_out: Vec::new(),
-    };
-    let sets: Vec<(usize, usize)> = (0..parts.len())
-        .flat_map(|part| (0..parts[part].sets.len()).map(move |set| (part, set)))
-        .collect();
-    // What is always there: links and phases. Blocks are compressed in parallel and added in order.
-    for (number, part) in parts.iter().enumerate() {
-        admitted
-            .add(format!("{number}.machine"), machine::block(part.machine, part.part_map).pack());
+    /// Adds a block of a set as [`Assembly::admit`]; `what` is what it has.
+    fn admit_of_set(&mut self, row: usize, block: &str, packed: Packed, what: &str) -> bool {
+        let set = self.set(row).connections().name();
+        let label = match self.parts.len() {
+            1 => format!("set {set}: {what}"),
+            _ => format!("{}, set {set}: {what}", self.shown[self.sets[row].0].name),
+        };
+        self.admit(self.name(row, block), packed, &label)
     }
-    let every = |make: &(dyn Fn(&dyn SetBlocks) -> Option<Block> + Sync)| -> Vec<Option<Packed>> {
-        let pack =
-            |&(part, set): &(usize, usize)| make(&*parts[part].sets[set]).map(|block| block.pack());
-        sets.par_iter().map(pack).collect()
-    };
-    for (&(part, set), packed) in sets.iter().zip(every(&|set| Some(set.phases()))) {
-        admitted.add(format!("{part}.{set}.phases"), packed.unwrap_or_else(nothing));
-    }
-    let difference = difference(shown, options);
-    // The head is written at the end, when it is known what is left out; its size hardly changes.
-    admitted.size += head_size(&schedules, difference.as_ref())?;
-    let label = |part: usize, set: usize| {
-        let name = parts[part].sets[set].connections().name();
-        match parts.len() {
-            1 => format!("set {name}"),
-            _ => format!("{}, set {name}", shown[part].name),
-        }
-    };
-    let blocks = every(&|set| Some(connections(set.connections())));
-    let mut is_listed = vec![false; sets.len()];
-    for (row, (&(part, set), packed)) in sets.iter().zip(blocks).enumerate() {
-        let blocks = &*parts[part].sets[set];
-        let count = blocks.connections().len();
-        let what = format!(
-            "{}: {count} connections (instead there are words between groups of cells)",
-            label(part, set)
-        );
-        let name = format!("{part}.{set}.connections");
-        is_listed[row] = admitted.admit(name, packed.unwrap_or_else(nothing), &what);
-        if !is_listed[row] {
-            let (groups, block) = pairs(parts[part].machine, blocks.connections());
-            schedules[part].sets[set].groups = Some(groups);
-            admitted.add(format!("{part}.{set}.pairs"), block.pack());
-        }
-    }
-    let mut is_timed = vec![false; sets.len()];
-    for (row, (&(part, set), packed)) in
-        sets.iter().zip(every(&|set| Some(set.streams()))).enumerate()
-    {
-        if !is_listed[row] {
-            continue;
-        }
-        let count = parts[part].sets[set].stream_count();
-        let what = format!("{}: the times of {count} streams", label(part, set));
-        let name = format!("{part}.{set}.streams");
-        is_timed[row] = admitted.admit(name, packed.unwrap_or_else(nothing), &what);
-    }
-    for (row, (&(part, set), packed)) in
-        sets.iter().zip(every(&|set| Some(set.routes()))).enumerate()
-    {
-        let count = parts[part].sets[set].stream_count();
-        let what = format!("{}: the routes of {count} streams", label(part, set));
-        let name = format!("{part}.{set}.routes");
-        if is_timed[row] && admitted.admit(name, packed.unwrap_or_else(nothing), &what) {
-            continue;
-        }
-        if let Some(loads) = parts[part].sets[set].loads() {
-            let what = format!("{}: the loads of links in each phase", label(part, set));
-            admitted.admit(format!("{part}.{set}.loads"), loads.pack(), &what);
-        }
-    }
-    for (number, shown) in shown.iter().enumerate() {
-        let Some(surface) = shown.surface else { continue };
-        let (head, block) = mesh::document(surface);
-        let what = format!("{}: the {} polygons of the mesh", shown.name, head.polygons);
-        if admitted.admit(format!("{number}.mesh"), block.pack(), &what) {
-            schedules[number].mesh = Some(head);
-        }
-    }
-    for (&(part, set), packed) in sets.iter().zip(every(&|set| names(set.connections()))) {
-        let what = format!("{}: the names of connections", label(part, set));
-        if let Some(packed) = packed {
-            admitted.admit(format!("{part}.{set}.names"), packed, &what);
-        }
-    }
-    for (row, (&(part, set), packed)) in
-        sets.iter().zip(every(&|set| Some(set.details()))).enumerate()
-    {
-        let detail = if parts[part].kind == "phases" { "channels" } else { "pieces of messages" };
-        let what = format!("{}: the {detail}", label(part, set));
-        if is_timed[row] {
-            let packed = packed.unwrap_or_else(nothing);
-            admitted.admit(format!("{part}.{set}.details"), packed, &what);
-        }
-    }
-    let blocks = &admitted.blocks;
-    let directory = blocks.iter().map(|(name, packed)| (name.clone(), packed.directory.clone()));
-    let head = Head {
-        format: "conset-view",
-        version: VERSION,
-        generator: concat!("conset ", env!("CARGO_PKG_VERSION")).to_owned(),
-        title: title.clone(),
-        schedules,
-        diff: difference,
-        blocks: directory.collect(),
-        left_out: admitted.left_out.clone(),
-    };
-    Ok(Page { html: html(&title, &head, blocks)?, left_out: admitted.left_out })
-}
 
-fn nothing() -> Packed {
-    Block::default().pack()
+    /// What a page always has.
+    fn add_machines_and_phases(&mut self) {
+        for (number, part) in self.parts.iter().enumerate() {
+            let block = machine::block(part.machine, part.part_map);
+            self.add(format!("{number}.machine"), block.pack());
+        }
+        for (row, packed) in self.pack(|_| true, |set| Some(set.phases())) {
+            self.add(self.name(row, "phases"), packed);
+        }
+    }
+
+    /// Adds connections, or words between groups of cells. Returns which sets have their connections.
+    fn add_connections(&mut self) -> Vec<bool> {
+        let mut is_listed = vec![false; self.sets.len()];
+        for (row, packed) in self.pack(|_| true, |set| Some(connections(set.connections()))) {
+            let set = self.set(row).connections();
+            let what = format!(
+                "{} connections (instead there are words between groups of cells)",
+                set.len()
+            );
+            is_listed[row] = self.admit_of_set(row, "connections", packed, &what);
+            if !is_listed[row] {
+                let (part, number) = self.sets[row];
+                let (groups, block) = pairs(self.parts[part].machine, set);
+                self.schedules[part].sets[number].groups = Some(groups);
+                self.add(self.name(row, "pairs"), block.pack());
+            }
+        }
+        is_listed
+    }
+
+    /// Adds the times of streams. Returns which sets have them.
+    fn add_streams(&mut self, is_listed: &[bool]) -> Vec<bool> {
+        let mut is_timed = vec![false; self.sets.len()];
+        for (row, packed) in self.pack(|row| is_listed[row], |set| Some(set.streams())) {
+            let what = format!("the times of {} streams", self.set(row).stream_count());
+            is_timed[row] = self.admit_of_set(row, "streams", packed, &what);
+        }
+        is_timed
+    }
+
+    /// Adds the routes of streams, or the loads of links.
+    fn add_routes(&mut self, is_timed: &[bool]) {
+        let mut has_routes = vec![false; self.sets.len()];
+        for (row, packed) in self.pack(|row| is_timed[row], |set| Some(set.routes())) {
+            let what = format!("the routes of {} streams", self.set(row).stream_count());
+            has_routes[row] = self.admit_of_set(row, "routes", packed, &what);
+        }
+        for (row, packed) in self.pack(|row| !has_routes[row], |set| set.loads()) {
+            self.admit_of_set(row, "loads", packed, "the loads of links in each phase");
+        }
+    }
+
+    fn add_meshes(&mut self) {
+        for (number, shown) in self.shown.iter().enumerate() {
+            let Some(surface) = shown.surface else { continue };
+            let (head, block) = mesh::document(surface);
+            let what = format!("{}: the {} polygons of the mesh", shown.name, head.polygons);
+            if self.admit(format!("{number}.mesh"), block.pack(), &what) {
+                self.schedules[number].mesh = Some(head);
+            }
+        }
+    }
+
+    fn add_names(&mut self) {
+        for (row, packed) in self.pack(|_| true, |set| names(set.connections())) {
+            self.admit_of_set(row, "names", packed, "the names of connections");
+        }
+    }
+
+    fn add_details(&mut self, is_timed: &[bool]) {
+        for (row, packed) in self.pack(|row| is_timed[row], |set| Some(set.details())) {
+            let what = match self.parts[self.sets[row].0].kind {
+                "phases" => "the channels",
+                _ => "the pieces of messages",
+            };
+            self.admit_of_set(row, "details", packed, what);
+        }
+    }
 }
 
 fn head<'a>((shown, part): (&Shown<'a>, &Part<'a>)) -> ScheduleHead<'a> {

@@ -3,7 +3,7 @@
 //! [`page`] makes one HTML file that needs no network: the application (`view/` of the repository,
 //! whose bundle is compiled in) and the data of one schedule, or of two that are compared. The data is
 //! a *head* in JSON (machine, sets, bounds, summaries, as `conset show --json` states them) and
-//! *blocks* of columns ([`columns`]) with what is large: links, connections, streams, routes, the mesh.
+//! *blocks* of columns (module `columns`) with what is large: links, connections, streams, routes, the mesh.
 //!
 //! # Detail
 //!

@@ -66,10 +66,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     let partition = partition_file
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;
-    if args.input.options.seed.is_some() && !matches!(job.input, Input::Program(_)) {
-        let message = "the input is already compiled; --seed has no effect";
-        return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
-    }
+    load::refuse_seed(&job, &args.input.options)?;
     let start = Instant::now();
     let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
     let seconds = start.elapsed().as_secs_f64();

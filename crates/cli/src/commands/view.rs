@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use conset::input::{Input, LoadedProgram, PartitionUnit};
-use conset_ir::{At, InputError};
+use conset_ir::convert::to_usize;
 use conset_mesh::surface::Surface;
 use conset_mesh::write_partition::PlacedPartition;
 use conset_view::{Page, PageOptions, Program, Shown};
@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, LoadedInput, PartitionGoal};
 use crate::progress::ProgressDisplay;
-use crate::text::{Terminal, number};
+use crate::text::Terminal;
 
 /// The object of `conset view --json`.
 #[derive(Serialize)]
@@ -49,7 +49,10 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> 
     let jobs = inputs.iter().map(|input| job(input, args, terminal));
     let jobs = jobs.collect::<Result<Vec<Job>, CliError>>()?;
     let shown: Vec<Shown<'_>> = jobs.iter().map(Job::shown).collect();
-    let options = PageOptions::default().size_limit(args.size_limit);
+    let mut options = PageOptions::default();
+    if let Some(bytes) = args.size_limit {
+        options = options.size_limit(to_usize(bytes));
+    }
     let page = conset_view::page(&shown, &options)
         .map_err(|error| CliError::Bug(format!("the page cannot be written: {error}")))?;
     target.write(|out| out.write_all(page.html.as_bytes()))?;
@@ -70,8 +73,7 @@ fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliErr
         for what in &report.left_out {
             writeln!(out, "left out {what}")?;
         }
-        let bytes = number(conset_ir::convert::to_u64(report.bytes));
-        writeln!(out, "wrote {} ({bytes} bytes)", report.output)
+        writeln!(out, "wrote {}", report.output)
     })
 }
 
@@ -80,10 +82,7 @@ fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, C
     let mut bar = ProgressDisplay::new(terminal.quiet).with_time_limit(args.compiler.time_limit);
     let goal = PartitionGoal::of(&args.compiler);
     let loaded = load::input_for(input, &goal, true, &mut bar)?;
-    if input.options.seed.is_some() && !matches!(loaded.input, Input::Program(_)) {
-        let message = "the input is already compiled; --seed has no effect";
-        return Err(InputError::new("--seed", At::Whole, message).help("leave out --seed").into());
-    }
+    load::refuse_seed(&loaded, &input.options)?;
     let compiled = load::compiled_by(&loaded, input, &args.compiler, &mut bar)?.chosen;
     let surface = match &loaded.input {
         Input::Program(program) => surface(program, input.options.elements.into()),
