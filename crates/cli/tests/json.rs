@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 78] = [
+const SUCCESSES: [&str; 84] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -52,6 +52,12 @@ const SUCCESSES: [&str; 78] = [
     "show a.json gantt",
     "show a.json profile",
     "show a.json link l3",
+    "show s.json links",
+    "show s.json cells",
+    "show s.json map",
+    "show s.json gantt",
+    "show s.json profile",
+    "show s.json link l3",
     "show phases a.json",
     "show phases timed.json",
     "show routes a.json",
