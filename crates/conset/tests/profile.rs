@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+use conset::profile::what_if::{self, Change};
 use conset::profile::{self, PathCause, PortSide, SetProfile};
 use conset::{Algorithm, Compiler, run};
 
@@ -93,5 +94,38 @@ fn planned_starts_are_waited_for() {
         let starts: u64 = profile.ports.iter().map(|port| port.clocks.start).sum();
         assert!(starts > 0 || path.clocks.start == 0, "{profile:?}");
         assert!(path.slack.greatest > 0, "{:?}", path.slack);
+    }
+}
+
+#[test]
+fn what_would_help_is_found_by_pricing_both_plans() {
+    let machine = Arc::new(Machine::from_spec("mesh:3x2").unwrap());
+    let parameters = machine.parameters().clone();
+    // An odd number of clocks per word cannot be halved: everything else is doubled instead.
+    for link in [1, 2, 3] {
+        let mut parameters = parameters.clone();
+        (parameters.channels_per_cell, parameters.link_clocks_per_word) = (6, link);
+        let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+        let pairs = (0..6).flat_map(|a| (0..6).map(move |b| (a, b))).filter(|(a, b)| a != b);
+        let rows = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 6));
+        let set = ConnectionSet::new("s", rows.collect()).unwrap();
+        let compiled = Compiler::new(&machine).compile(&set.into()).unwrap();
+        let predicted = compiled.schedule().sets()[0].predicted_clocks;
+        let options = what_if::options_of(compiled.schedule().origin());
+        for measured in [false, true] {
+            let rows = what_if::of_phases(&compiled, &options, measured, &mut |_| ()).unwrap();
+            let of = |change| {
+                let row = rows.iter().find(|row| row.change == change).unwrap();
+                row.clocks.expect("it is possible")
+            };
+            let unchanged = of(Change::None);
+            assert!(measured || unchanged <= predicted, "{rows:?}");
+            // A context switch costs 528 clocks, and there are three; seven channels need two.
+            let switches = 3 * 528;
+            assert!(of(Change::HalfTheSwitch) + switches / 2 <= unchanged, "{rows:?}");
+            assert!(of(Change::OneMoreChannel) + 400 < unchanged, "{rows:?}");
+            let faster = of(Change::LinkTwiceAsFast);
+            assert!(faster <= unchanged && faster + 100 > unchanged, "{rows:?}");
+        }
     }
 }

@@ -114,9 +114,7 @@ fn of_step_changes(
     measured: bool,
     bar: &mut ProgressDisplay,
 ) -> Result<Vec<WhatIf>, CliError> {
-    let schedule = compiled.schedule();
-    let (machine, program) = (schedule.machine(), schedule.program());
-    what_if::of_steps(machine, &program, measured, &mut |p| bar.observe(p)).map_err(what_if_failure)
+    what_if::of_steps(compiled, measured, &mut |p| bar.observe(p)).map_err(what_if_failure)
 }
 
 fn of_changes(
@@ -124,10 +122,8 @@ fn of_changes(
     measured: bool,
     bar: &mut ProgressDisplay,
 ) -> Result<Vec<WhatIf>, CliError> {
-    let schedule = compiled.schedule();
-    let options = what_if::options_of(schedule.origin());
-    let (machine, program) = (schedule.machine(), schedule.program());
-    what_if::of_phases(machine, &program, &options, measured, &mut |p| bar.observe(p))
+    let options = what_if::options_of(compiled.schedule().origin());
+    what_if::of_phases(compiled, &options, measured, &mut |p| bar.observe(p))
         .map_err(what_if_failure)
 }
 
@@ -345,12 +341,13 @@ fn write_cells(out: &mut dyn Write, set: &SetProfile, filter: ProfileFilter) -> 
 }
 
 fn write_what_if(out: &mut dyn Write, rows: &[WhatIf]) -> io::Result<()> {
-    writeln!(out, "what if  the sets are compiled again:")?;
-    let mut table = text::table(&["  machine", "phases", "clocks", "ratio"], 1);
+    writeln!(out, "what if  the machine is changed; this plan, or a new one if it is faster:")?;
+    let mut table = text::table(&["  machine", "plan", "phases", "clocks", "ratio"], 2);
     for row in rows {
         let missing = || "not possible".to_owned();
         table.add_row([
             format!("  {}", row.change.name()),
+            if row.recompiled { "new" } else { "this" }.to_owned(),
             text::number(to_u64(row.phases)),
             row.clocks.map_or_else(missing, text::number),
             row.clocks_over_unchanged.map_or_else(String::new, |ratio| format!("{ratio:.2}")),

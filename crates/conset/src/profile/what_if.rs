@@ -1,19 +1,23 @@
-//! What would help: the same sets, compiled again for machines with one parameter changed.
+//! What would help: the same sets on machines with one parameter changed.
 //!
-//! Nothing is estimated: each change is compiled, and its clocks are those that the cost model
-//! predicts or, if a run is asked for, those that the fabric measures. The sets are also compiled for
-//! the machine as it is, with the same options, because a stored schedule may come from a longer
-//! search; ratios are to that result. The search ends when it expects no considerable gain, so a better
-//! machine may get a plan that takes a few clocks more.
+//! Nothing is estimated. For each change the sets are compiled again, and the plan at hand is also
+//! priced on the changed machine, because the search ends when it expects no considerable gain and
+//! could miss it; the cheaper of the two counts. Clocks are those that the cost model predicts or, if
+//! a run is asked for, those that the fabric measures. The same is done for the machine as it is, so
+//! that a plan is not compared with one of a shorter search.
 
 use std::sync::Arc;
 
-use conset_ir::{Machine, Origin, Parameters, Program};
+use conset_fabric::messages::{MessageOptions, run_steps};
+use conset_fabric::run_checked;
+use conset_ir::{Image, Machine, Origin, Parameters, Routing, Steps, Timetable};
 use serde::Serialize;
 
 use crate::run::ExecutionError;
-use crate::steps::{StepCompiler, StepExecutionError};
-use crate::{Algorithm, CompileError, CompileOptions, Compiler, Observer, bound_ratio, run};
+use crate::steps::{CompiledSteps, StepCompiler, StepExecutionError};
+use crate::{
+    Algorithm, CompileError, CompileOptions, Compiled, Compiler, Observer, bound_ratio, run,
+};
 
 /// A change of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,7 +115,12 @@ pub struct WhatIf {
     pub clocks_over_unchanged: Option<f64>,
     /// Phases of all sets; of messages 0.
     pub phases: usize,
+    /// Whether these are of a new plan, and not of the plan at hand.
+    pub recompiled: bool,
 }
+
+/// The clocks of a plan on a changed machine, and its phases.
+type Priced = (u64, usize);
 
 /// Why a changed machine could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -136,77 +145,139 @@ pub fn options_of(origin: Option<&Origin>) -> CompileOptions {
     CompileOptions::new().algorithm(algorithm).seed(origin.seed)
 }
 
-/// Compiles a program to phases for each change. With `measured`, the clocks are those of the fabric.
+/// The clocks of a program of phases for each change. With `measured`, they are those of the fabric.
 ///
 /// # Errors
 /// The program cannot be compiled for the machine as it is, or a run failed.
 pub fn of_phases(
-    machine: &Arc<Machine>,
-    program: &Program,
+    compiled: &Compiled,
     options: &CompileOptions,
     measured: bool,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<WhatIf>, WhatIfError> {
-    of(machine, &Change::OF_PHASES, |machine| {
+    let program = compiled.schedule().program();
+    of(compiled.schedule().machine(), &Change::OF_PHASES, |machine| {
+        let kept = phases_on(compiled, machine, options.seed, measured);
         let compiler = Compiler::new(machine).options(options.clone());
-        let compiled = compiler.observer(&mut *observer).compile(program)?;
-        let sets = compiled.schedule().sets();
+        let again = match compiler.observer(&mut *observer).compile(&program) {
+            Ok(again) => again,
+            Err(error) => return (kept, Err(error.into())),
+        };
+        let sets = again.schedule().sets();
         let phases = sets.iter().map(|set| set.timetable.phases().len()).sum();
-        if !measured {
-            return Ok((sets.iter().map(|set| set.predicted_clocks).sum(), phases));
-        }
-        let runs = run::run(&compiled, options.seed, false, observer)?;
-        Ok((runs.iter().map(|run| run.summary.clocks).sum(), phases))
+        let clocks = if measured {
+            run::run(&again, options.seed, false, observer)
+                .map(|runs| runs.iter().map(|run| run.summary.clocks).sum())
+                .map_err(WhatIfError::from)
+        } else {
+            Ok(sets.iter().map(|set| set.predicted_clocks).sum())
+        };
+        (kept, clocks.map(|clocks| (clocks, phases)))
     })
 }
 
-/// Compiles a program to steps for each change, by all planners. With `measured`, the clocks are those
+/// The clocks of a program of steps for each change, by all planners. With `measured`, they are those
 /// of the fabric.
 ///
 /// # Errors
 /// As [`of_phases`].
 pub fn of_steps(
-    machine: &Arc<Machine>,
-    program: &Program,
+    compiled: &CompiledSteps,
     measured: bool,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<WhatIf>, WhatIfError> {
-    of(machine, &Change::OF_STEPS, |machine| {
-        let compiled = StepCompiler::new(machine).compile(program, observer)?;
-        if !measured {
-            return Ok((compiled.predicted_clocks(), 0));
-        }
-        let runs = compiled.run(1, false)?;
-        Ok((runs.iter().map(|run| run.summary.clocks).sum(), 0))
+    let program = compiled.schedule().program();
+    of(compiled.schedule().machine(), &Change::OF_STEPS, |machine| {
+        let kept = steps_on(compiled, machine, measured);
+        let again = match StepCompiler::new(machine).compile(&program, observer) {
+            Ok(again) => again,
+            Err(error) => return (kept, Err(error.into())),
+        };
+        let clocks = if measured {
+            again
+                .run(1, false)
+                .map(|runs| runs.iter().map(|run| run.summary.clocks).sum())
+                .map_err(WhatIfError::from)
+        } else {
+            Ok(again.predicted_clocks())
+        };
+        (kept, clocks.map(|clocks| (clocks, 0)))
     })
 }
 
+/// The clocks of the plan at hand on another machine, if it is possible there.
+fn phases_on(
+    compiled: &Compiled,
+    machine: &Arc<Machine>,
+    seed: u64,
+    measured: bool,
+) -> Option<Priced> {
+    let sets = compiled.schedule().sets();
+    let phases = sets.iter().map(|set| set.timetable.phases().len()).sum();
+    if measured {
+        let image = Image::new(machine.clone(), compiled.image().sets().to_vec()).ok()?;
+        let image = Arc::new(image);
+        let runs = (0..sets.len()).map(|row| {
+            let run = run_checked(image.clone(), row, seed, false).ok()?;
+            run.payload_ok.then_some(run.report.clocks)
+        });
+        return Some((runs.sum::<Option<u64>>()?, phases));
+    }
+    let clocks = sets.iter().map(|set| {
+        let routing = set.timetable.routing();
+        let (set_of, routes) = (routing.set().clone(), routing.phases().to_vec());
+        let routing = Routing::new(machine.clone(), set_of, routes).ok()?;
+        let timetable = Timetable::new(routing, set.timetable.phases().to_vec()).ok()?;
+        Some(conset_scheduler::predict(&timetable).clocks)
+    });
+    Some((clocks.sum::<Option<u64>>()?, phases))
+}
+
+/// The clocks of the step plan at hand on another machine, if it is possible there.
+fn steps_on(compiled: &CompiledSteps, machine: &Arc<Machine>, measured: bool) -> Option<Priced> {
+    let clocks = compiled.schedule().sets().iter().map(|set| {
+        let (set_of, messages) = (set.steps.set().clone(), set.steps.messages().clone());
+        let steps = Steps::new(machine.clone(), set_of, messages).ok()?;
+        if measured {
+            let report = run_steps(&steps, &MessageOptions::default()).ok()?;
+            return report.payload_ok.then_some(report.clocks);
+        }
+        super::of_steps_model(&steps).map(|profile| profile.clocks)
+    });
+    Some((clocks.sum::<Option<u64>>()?, 0))
+}
+
+/// One row for each change. `clocks_on` prices the plan at hand and a new one.
 fn of(
     machine: &Arc<Machine>,
     changes: &[Change],
-    mut clocks_on: impl FnMut(&Arc<Machine>) -> Result<(u64, usize), WhatIfError>,
+    mut clocks_on: impl FnMut(&Arc<Machine>) -> (Option<Priced>, Result<Priced, WhatIfError>),
 ) -> Result<Vec<WhatIf>, WhatIfError> {
     let mut rows: Vec<WhatIf> = Vec::with_capacity(changes.len());
     for &change in changes {
         let (parameters, divisor) = change.apply(machine.parameters());
-        let made = match machine.with_parameters(parameters) {
-            Err(_) => None,
-            Ok(changed) => match clocks_on(&Arc::new(changed)) {
-                Ok((clocks, phases)) => Some((clocks.div_ceil(divisor), phases)),
-                Err(error) if change == Change::None => return Err(error),
+        let mut priced = None;
+        if let Ok(changed) = machine.with_parameters(parameters) {
+            let (kept, again) = clocks_on(&Arc::new(changed));
+            let again = match again {
+                Ok(again) => Some(again),
                 // A machine that the program does not fit is an answer too.
-                Err(WhatIfError::Compile(_)) => None,
+                Err(WhatIfError::Compile(_)) if change != Change::None => None,
                 Err(error) => return Err(error),
-            },
-        };
-        let unchanged = rows.first().and_then(|row| row.clocks);
-        let clocks = made.map(|made| made.0);
+            };
+            let kept = kept.map(|kept| (kept, false));
+            let all = kept.into_iter().chain(again.map(|again| (again, true)));
+            // Of equal ones the plan at hand.
+            priced = all.min_by_key(|((clocks, _), recompiled)| (*clocks, *recompiled));
+        }
+        let clocks = priced.map(|((clocks, _), _)| clocks.div_ceil(divisor));
+        let unchanged = rows.first().and_then(|row| row.clocks).or(clocks);
         rows.push(WhatIf {
             change,
             clocks,
-            clocks_over_unchanged: clocks
-                .map(|clocks| bound_ratio(clocks, unchanged.unwrap_or(clocks))),
-            phases: made.map_or(0, |made| made.1),
+            clocks_over_unchanged: clocks.zip(unchanged).map(|(a, b)| bound_ratio(a, b)),
+            phases: priced.map_or(0, |((_, phases), _)| phases),
+            recompiled: priced.is_some_and(|(_, recompiled)| recompiled),
         });
     }
     Ok(rows)
