@@ -262,7 +262,7 @@ impl<'a> Assembly<'a> {
     fn add_streams(&mut self, is_listed: &[bool]) -> Vec<bool> {
         let mut is_timed = vec![false; self.sets.len()];
         for (row, packed) in self.pack(|row| is_listed[row], |set| Some(set.streams())) {
-            let what = format!("the times of {} streams", self.set(row).stream_count());
+            let what = format!("the times and routes of {} streams", self.set(row).stream_count());
             is_timed[row] = self.admit_of_set(row, "streams", packed, &what);
         }
         is_timed
