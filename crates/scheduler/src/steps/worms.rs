@@ -190,10 +190,11 @@ impl Worms {
             let tail = queues.map(follows).max().unwrap_or(now);
             // The tail arrives from the channel before, and then over the next link.
             worm.tail = tail.max(if worm.settled == 0 { 0 } else { worm.tail + link });
-            let arrives = if worm.settled < worm.route.len() { link } else { 0 };
-            let clock = (worm.tail + arrives).max(now);
+            let clock = worm.tail.max(now);
             match worm.settled.checked_sub(1).map(|before| worm.route[before]) {
-                None => out.push((clock, Release::Source)),
+                // With links slower than agents, the first link is busy with the tail for longer
+                // than the next header needs to it.
+                None => out.push((clock + rate - self.costs.access, Release::Source)),
                 Some(channel) => {
                     self.free_from[index(channel)] = clock;
                     if !self.waiting[index(channel)].is_empty() {
