@@ -586,6 +586,8 @@ pub(crate) struct RunArgs {
 pub(crate) enum Compare {
     /// Message passing with wormhole routing.
     Messages,
+    /// The best plan of messages in steps.
+    Steps,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -601,6 +603,12 @@ pub(crate) enum MessageOrderArg {
     Staggered,
     /// A random order for each cell, as in the paper for all-to-all.
     Random,
+}
+
+impl MessageOrderArg {
+    pub(crate) fn is_default(self) -> bool {
+        matches!(self, MessageOrderArg::Best)
+    }
 }
 
 #[derive(Args, Debug)]
