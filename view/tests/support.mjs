@@ -26,20 +26,12 @@ export function json(folder, ...args) {
 
 /** The rows of `conset show VIEW FILE --json`. */
 export function show(folder, view, file, ...options) {
-  const printed = json(folder, "show", ...view.split(" "), file, ...options);
-  return Array.isArray(printed) ? printed : (printed.rows ?? printed);
+  return json(folder, "show", file, ...view.split(" "), ...options).rows;
 }
 
 /** The summary of the first set. */
 export function summary(folder, file) {
-  const printed = json(folder, "show", "summary", file);
-  const sets = printed.sets ?? printed;
-  return Array.isArray(sets) ? sets[0] : sets;
-}
-
-/** The number of an id: of `x12` and of 12. */
-export function idNumber(id) {
-  return Number(String(id).replace(/^[a-z]+/, ""));
+  return json(folder, "show", file).sets[0];
 }
 
 /** A folder for the time of the tests. */

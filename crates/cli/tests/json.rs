@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 84] = [
+const SUCCESSES: [&str; 85] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -35,6 +35,7 @@ const SUCCESSES: [&str; 84] = [
     "compile two.cset --machine iwarp:4x4 --fuse a,b",
     "run a.json",
     "run two.cset --machine iwarp:4x4 --compare messages",
+    "run two.cset --machine iwarp:4x4 --compare steps",
     "run empty.cset --machine iwarp:4x4",
     "run s.json",
     "run pattern:torus --machine iwarp:4x4 --by best",

@@ -366,10 +366,12 @@ pub struct StepsComparison {
     /// The planner of the plan.
     pub planner: String,
     /// Clocks measured on the fabric.
+    #[serde(rename = "measured_clocks")]
     pub clocks: u64,
     /// Predicted clocks, if they are stated.
     pub predicted_clocks: Option<u64>,
     /// Clocks by steps divided by clocks by connections; above 1 if connections are faster.
+    #[serde(rename = "clocks_over_phases")]
     pub ratio: f64,
     /// Steps.
     pub steps: usize,
