@@ -260,8 +260,8 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
 fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
     let machine = compiled.schedule().machine();
-    tables::links(&compiled, only).print_drawn(terminal, |out| {
-        for (_, set) in only.sets(&compiled) {
+    tables::links(compiled, only).print_drawn(terminal, |out| {
+        for (_, set) in only.sets(compiled) {
             let routing = set.timetable.routing();
             for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
                 let mut loads = LinkLoads::new(machine);
