@@ -192,6 +192,16 @@ fn the_spectrum_is_the_sum_of_its_definition() {
     }
 }
 
+/// The transform of the CM-5 paper's Table 6: transposes by step plans on 32 of its processors.
+#[test]
+fn the_transform_by_steps_on_a_cm5_is_the_sequential_one() {
+    for transport in [TransportArg::Fabric, TransportArg::Threads] {
+        let steps = TeamArgs { by: ByArg::Steps, ..team("cm5:32", transport) };
+        let spectrum = fft::solve(&steps, 64, By::Phases).unwrap();
+        assert_eq!(spectrum.agreement.difference, 0.0, "{spectrum}");
+    }
+}
+
 #[test]
 fn transposes_by_messages_can_follow_each_other_at_once() {
     // Letters of the next transpose come to cells that are still sending those of this one.

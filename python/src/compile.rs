@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use conset::input::{self, Input, InputKind, LoadOptions, LoadedProgram};
 use conset::partition_route::placement::Method;
+use conset::steps::{CompiledSteps, schedule_of_image};
 use conset::{Compiled, Compiler, Observer, Progress};
 use conset_files::Opened;
 use conset_ir::{At, Document, FileFormat, InputError, Machine, Program};
@@ -18,6 +19,7 @@ use crate::job;
 use crate::options::Options;
 use crate::schedule::{Origin, Schedule};
 use crate::source::{Contents, Source};
+use crate::steps::StepSchedule;
 
 /// Compiles a source; `progress(kind, stage, a, b)` is called with each report.
 #[pyfunction]
@@ -35,6 +37,34 @@ pub(crate) fn compile(
     })
 }
 
+/// Compiles a source to messages in steps.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments of Python are extracted")]
+pub(crate) fn compile_steps(
+    source: PyRef<'_, Source>,
+    options: Options,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<StepSchedule> {
+    let contents = source.contents.clone();
+    job::run(source.py(), progress.as_ref(), move |observer| {
+        let algorithm = options.step_algorithm()?;
+        let Loaded { program, machine, mut origin } = load_program(&contents, &options, observer)?;
+        origin.describe(&program);
+        let compiler = options.compile_steps(&machine, algorithm);
+        let compiled = compiler.compile(&program.program, observer)?;
+        let mapped = compiled.with_part_map(program.part_map);
+        let mapped = mapped.map_err(|e| Failure::bug("placement", &e))?;
+        Ok(StepSchedule::new(mapped, origin))
+    })
+}
+
+/// A program from a file.
+#[derive(IntoPyObject)]
+pub(crate) enum AnySchedule {
+    Phases(Schedule),
+    Steps(StepSchedule),
+}
+
 /// Loads a schedule or an image, which the checker verifies.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are extracted")]
@@ -42,11 +72,8 @@ pub(crate) fn load(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<Schedule> {
-    job::run(py, progress.as_ref(), move |observer| {
-        let compiled = load_compiled(&path, observer)?;
-        Ok(Schedule::new(compiled, Origin::default()))
-    })
+) -> PyResult<AnySchedule> {
+    job::run(py, progress.as_ref(), move |observer| load_compiled(&path, observer))
 }
 
 /// A program and where its sets come from.
@@ -161,11 +188,10 @@ fn read_path(
     }
     match input::load(&name, &bytes, machine, &load, observer)? {
         Input::Program(program) => Ok((*program, Origin::default())),
-        Input::Schedule(_) | Input::Image(_) => {
+        Input::Schedule(_) | Input::Image(_) | Input::Steps(_) => {
             let message = "this is compiled already";
             Err(InputError::new(name, At::Whole, message).help("load it with conset.load").into())
         }
-        Input::Steps(_) => Err(of_steps(&name)),
         Input::Machine(_) => {
             let message = "this is a machine; \
                            expected a mesh, graph, matrix, connection set or schedule";
@@ -189,13 +215,7 @@ fn partitioned(
     }
 }
 
-fn of_steps(name: &str) -> Failure {
-    let message = "this is a schedule of steps; expected one of phases, or an image";
-    let help = "the command `conset` reads schedules of steps";
-    InputError::new(name, At::Whole, message).help(help).into()
-}
-
-fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<Compiled, Failure> {
+fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<AnySchedule, Failure> {
     let (name, bytes) = files::read(path)?;
     let not_compiled = |message: &str| {
         let help = format!("compile it first: conset.compile({name:?})");
@@ -210,10 +230,19 @@ fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<Compiled, F
     if !sniffed && !matches!(input::kind(&name, &bytes, None), Ok(InputKind::Document)) {
         return Err(not_compiled(wanted));
     }
+    let phases = |compiled| AnySchedule::Phases(Schedule::new(compiled, Origin::default()));
+    let steps = |schedule| {
+        let compiled = CompiledSteps::import(schedule)?.with_claims()?;
+        Ok(AnySchedule::Steps(StepSchedule::new(compiled, Origin::default())))
+    };
     match Document::parse_any(&name, &bytes)? {
-        Document::Schedule(schedule) => Ok(Compiled::import(schedule, observer)?),
-        Document::Image(image) => Ok(Compiled::import_image(image, observer)?),
-        Document::Steps(_) => Err(of_steps(&name)),
+        Document::Schedule(schedule) => Ok(phases(Compiled::import(schedule, observer)?)),
+        Document::Image(image) if image.sets().iter().any(|set| set.steps.is_some()) => {
+            let of_image = schedule_of_image(&image);
+            steps(of_image.map_err(|error| error.in_file(&name))?)
+        }
+        Document::Image(image) => Ok(phases(Compiled::import_image(image, observer)?)),
+        Document::Steps(schedule) => steps(schedule),
         _ => Err(not_compiled(wanted)),
     }
 }

@@ -18,16 +18,19 @@ mod job;
 mod options;
 mod schedule;
 mod source;
+mod steps;
 
 /// The module `conset._conset`.
 #[pyo3::pymodule]
 mod _conset {
     #[pymodule_export]
-    use crate::compile::{compile, load};
+    use crate::compile::{compile, compile_steps, load};
     #[pymodule_export]
     use crate::schedule::Schedule;
     #[pymodule_export]
     use crate::source::Source;
+    #[pymodule_export]
+    use crate::steps::StepSchedule;
 
     /// The version of the compiler.
     #[pymodule_export]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use conset::input::{LoadOptions, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
+use conset::steps::{StepAlgorithm, StepCompiler};
 use conset::{Algorithm, CompileOptions, Objective};
 use conset_ir::{At, CellId, InputError, Machine, machine_file};
 use conset_mesh::halo::HaloKind;
@@ -198,6 +199,28 @@ impl Options {
             .objective(self.objective())
             .rip_up_iterations(self.rip_up_iterations)
             .max_phases(self.max_phases)
+            .max_plans(self.max_plans)
+            .unlimited(self.unlimited)
+    }
+
+    /// The planner of steps that `algorithm` names.
+    pub(crate) fn step_algorithm(&self) -> Result<StepAlgorithm, InputError> {
+        match self.algorithm.as_deref() {
+            None | Some("auto" | "best") => Ok(StepAlgorithm::Best),
+            Some(name) => StepAlgorithm::parse(name)
+                .map_err(|e| InputError::new("--algorithm", At::Path(name.to_owned()), e.message)),
+        }
+    }
+
+    /// The compiler to steps.
+    pub(crate) fn compile_steps(
+        &self,
+        machine: &Arc<Machine>,
+        algorithm: StepAlgorithm,
+    ) -> StepCompiler {
+        StepCompiler::new(machine)
+            .algorithm(algorithm)
+            .seed(self.seed)
             .max_plans(self.max_plans)
             .unlimited(self.unlimited)
     }

@@ -9,7 +9,9 @@ use conset::report::Summary;
 use conset::{Compiled, run, with_witnesses};
 
 use conset_ir::convert::{index, to_u64};
-use conset_ir::{ConnectionSet, Document, PartMap, PhaseRoutes, RouteRef, SetSchedule, Slot};
+use conset_ir::{
+    ConnectionSet, Document, Machine, PartMap, PhaseRoutes, RouteRef, SetSchedule, Slot,
+};
 use conset_mesh::model::{ElementOrigin, Inventory};
 use conset_mesh::read::Reading;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -59,7 +61,29 @@ impl Origin {
         });
         self.halo = Some(placed.clone());
     }
+
+    /// What a mesh contains.
+    pub(crate) fn inventory(&self) -> Option<&Inventory> {
+        self.inventory.as_ref()
+    }
+
+    /// The part of each item and the cell of each part.
+    pub(crate) fn parts<'py>(
+        &self,
+        py: Python<'py>,
+        map: Option<&PartMap>,
+    ) -> PyResult<PartArrays<'py>> {
+        let write = |values: &Vec<u32>| arrays::write(py, values.iter().copied().map(u64::from));
+        let mapped = map.map(|map| map.cells().iter().map(|cell| cell.0).collect());
+        Ok((
+            self.item_parts.as_ref().map(write).transpose()?,
+            mapped.as_ref().or(self.part_cells.as_ref()).map(write).transpose()?,
+        ))
+    }
 }
+
+/// The part of each item and the cell of each part, as arrays.
+pub(crate) type PartArrays<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>);
 
 /// The part of each element of the file; attached elements are in the part of the one that they are
 /// attached to.
@@ -103,26 +127,12 @@ impl Schedule {
 
     /// The machine, as JSON: what of it a page about the schedule needs.
     fn machine(&self) -> String {
-        let machine = self.compiled.schedule().machine();
-        let parameters = machine.parameters();
-        json!({
-            "name": machine.name(),
-            "topology": machine.topology().to_string(),
-            "cells": machine.cell_count(),
-            "agents": machine.agent_count(),
-            "links": machine.link_count(),
-            "channels_per_cell": parameters.channels_per_cell,
-            "link_clocks_per_word": parameters.link_clocks_per_word,
-            "switch_clocks": parameters.switch_clocks(),
-            "clock_hz": parameters.clock_hz,
-            "timed_starts": parameters.has_timed_starts(),
-        })
-        .to_string()
+        machine_of(self.compiled.schedule().machine()).to_string()
     }
 
     /// What a mesh contains, as JSON; `None` if the input is no mesh.
     fn inventory(&self) -> Option<String> {
-        self.origin.inventory.as_ref().map(|inventory| inventory_of(inventory).to_string())
+        self.origin.inventory().map(|inventory| inventory_of(inventory).to_string())
     }
 
     /// The names of the sets.
@@ -132,18 +142,8 @@ impl Schedule {
     }
 
     /// The part of each item and the cell of each part.
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
-    fn parts<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>)> {
-        let write = |values: &Vec<u32>| arrays::write(py, values.iter().copied().map(u64::from));
-        let map = self.compiled.schedule().part_map();
-        let mapped = map.map(|map| map.cells().iter().map(|cell| cell.0).collect());
-        Ok((
-            self.origin.item_parts.as_ref().map(write).transpose()?,
-            mapped.as_ref().or(self.origin.part_cells.as_ref()).map(write).transpose()?,
-        ))
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<PartArrays<'py>> {
+        self.origin.parts(py, self.compiled.schedule().part_map())
     }
 
     /// The arrays of a set, by name.
@@ -215,28 +215,55 @@ impl Schedule {
     /// The file of the schedule: `json`, `cset`, `csb`, or `csi` for the image.
     fn write<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyBytes>> {
         let compiled = self.compiled.clone();
-        let form = form.to_owned();
-        let bytes = py.detach(move || {
-            let document = match form.as_str() {
-                "csi" => Document::Image((**compiled.image()).clone()),
-                _ => Document::Schedule(compiled.schedule().clone()),
-            };
-            let mut bytes = Vec::new();
-            let written = match form.as_str() {
-                "json" => conset_ir::json::write_to(&document, &mut bytes),
-                "cset" => conset_ir::text::write_to(&document, &mut bytes),
-                _ => {
-                    bytes = conset_ir::binary::write(&document);
-                    Ok(())
-                }
-            };
-            written.map(|()| bytes)
-        });
-        Ok(PyBytes::new(py, &bytes.map_err(|e| PyValueError::new_err(e.to_string()))?))
+        let document = move |is_image| match is_image {
+            true => Document::Image((**compiled.image()).clone()),
+            false => Document::Schedule(compiled.schedule().clone()),
+        };
+        written(py, form, document)
     }
 }
 
-fn inventory_of(inventory: &Inventory) -> Value {
+/// The bytes of a document: `json`, `cset`, `csb`, or `csi`, for which the document is the image.
+pub(crate) fn written<'py>(
+    py: Python<'py>,
+    form: &str,
+    document: impl FnOnce(bool) -> Document + Send,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let form = form.to_owned();
+    let bytes = py.detach(move || {
+        let document = document(form == "csi");
+        let mut bytes = Vec::new();
+        let written = match form.as_str() {
+            "json" => conset_ir::json::write_to(&document, &mut bytes),
+            "cset" => conset_ir::text::write_to(&document, &mut bytes),
+            _ => {
+                bytes = conset_ir::binary::write(&document);
+                Ok(())
+            }
+        };
+        written.map(|()| bytes)
+    });
+    Ok(PyBytes::new(py, &bytes.map_err(|e| PyValueError::new_err(e.to_string()))?))
+}
+
+/// What of a machine a page about a schedule needs.
+pub(crate) fn machine_of(machine: &Machine) -> Value {
+    let parameters = machine.parameters();
+    json!({
+        "name": machine.name(),
+        "topology": machine.topology().to_string(),
+        "cells": machine.cell_count(),
+        "agents": machine.agent_count(),
+        "links": machine.link_count(),
+        "channels_per_cell": parameters.channels_per_cell,
+        "link_clocks_per_word": parameters.link_clocks_per_word,
+        "switch_clocks": parameters.switch_clocks(),
+        "clock_hz": parameters.clock_hz,
+        "timed_starts": parameters.has_timed_starts(),
+    })
+}
+
+pub(crate) fn inventory_of(inventory: &Inventory) -> Value {
     let elements = inventory.elements.iter().map(|entry| {
         json!({
             "type": entry.element_type.to_string(),
@@ -256,7 +283,7 @@ fn inventory_of(inventory: &Inventory) -> Value {
 }
 
 /// Writes source, target and words of the connections, and their lists of nodes.
-fn write_connections(
+pub(crate) fn write_connections(
     arrays: &Bound<'_, PyDict>,
     set: &ConnectionSet,
     map: Option<&PartMap>,

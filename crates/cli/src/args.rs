@@ -529,6 +529,8 @@ pub(crate) struct RunArgs {
 pub(crate) enum Compare {
     /// Message passing with wormhole routing.
     Messages,
+    /// The best plan of messages in steps.
+    Steps,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -544,6 +546,12 @@ pub(crate) enum MessageOrderArg {
     Staggered,
     /// A random order for each cell, as in the paper for all-to-all.
     Random,
+}
+
+impl MessageOrderArg {
+    pub(crate) fn is_default(self) -> bool {
+        matches!(self, MessageOrderArg::Best)
+    }
 }
 
 #[derive(Args, Debug)]
@@ -632,10 +640,11 @@ pub(crate) struct ReproduceArgs {
     /// or cm5 (messages on the CM-5).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, or table of cm5: 4, 7 or 8 [default: all].
+    /// Figure of c3, 1 to 3, or table of cm5, 1 to 8 [default: all].
     #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
-    /// Write Figures 2 to 6 of the computed tables as SVG into this folder.
+    /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this
+    /// folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
     /// With c3: also execute its algorithms on the emulated fabric, and compare the ranks. Takes about

@@ -633,8 +633,22 @@ fn tables_are_reproduced_beside_the_papers() {
     assert!(done("reproduce c3 3").contains("26.50 / 27.00 (-1.9)"));
     let table = json("reproduce cm5 8");
     assert_eq!((&table["paper"], table["tables"][0]["number"].as_u64()), (&"cm5".into(), Some(8)));
-    for wrong in ["reproduce c3 4", "reproduce cm5 6", "reproduce 2 1", "reproduce c3 --figures f"]
-    {
+    let table = json("reproduce cm5 2");
+    assert_eq!(table["schedules"][0]["steps"][2]["ours"], "0-1 2-3 4-5 6-7");
+    assert!(
+        done("reproduce cm5 1").contains("schedule of PEX on 8 processors: equal to the paper's")
+    );
+    let table = json("reproduce cm5 5");
+    assert!(table["tables"][1]["notes"].as_array().unwrap().len() > 5);
+    json(&format!("reproduce c3 --figures {}", figures.display()));
+    assert!(figures.join("figure4.svg").exists());
+    for wrong in [
+        "reproduce c3 4",
+        "reproduce cm5 9",
+        "reproduce 2 1",
+        "reproduce cm5 4 --figures f",
+        "reproduce c3 --meshes f",
+    ] {
         assert_eq!(conset_in(&root(), wrong).code, 2, "{wrong}");
     }
 }

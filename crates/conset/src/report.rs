@@ -355,6 +355,32 @@ pub struct RunSummary {
     /// The same set by message passing, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesSummary>,
+    /// The same set by a step plan, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsComparison>,
+}
+
+/// A set by the best step plan, executed on the fabric for comparison with an execution by
+/// connections.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StepsComparison {
+    /// The planner of the plan.
+    pub planner: String,
+    /// Clocks measured on the fabric.
+    pub clocks: u64,
+    /// Predicted clocks, if they are stated.
+    pub predicted_clocks: Option<u64>,
+    /// Clocks by steps divided by clocks by connections; above 1 if connections are faster.
+    pub ratio: f64,
+    /// Steps.
+    pub steps: usize,
+    /// Messages sent.
+    pub messages: usize,
+    /// Whether every word of every message arrived, in order, at the right cell.
+    pub payload_ok: bool,
+    /// Delivered bytes per second of all cells together, in MB/s.
+    pub megabytes_per_second: f64,
 }
 
 /// Aggregate bandwidth as in the paper's section 5.1: bytes over time, 1 MB = 10^6 bytes.

@@ -10,9 +10,10 @@ use conset_fabric::{Checked, Fault, run_checked};
 use conset_ir::convert::{index, to_f64, to_u64};
 use conset_ir::{Binding, ConnectionSet, Machine, SetSchedule};
 
-use crate::bound_ratio;
 use crate::compiled::Compiled;
-use crate::report::{BoundOf, MessagesSummary, RunSummary, megabytes_per_second};
+use crate::report::{BoundOf, MessagesSummary, RunSummary, StepsComparison, megabytes_per_second};
+use crate::steps::{StepCompiler, StepExecutionError};
+use crate::{CompileError, bound_ratio};
 
 /// The result of executing one set.
 #[derive(Clone, Debug)]
@@ -112,6 +113,7 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         payload_ok: checked.payload_ok && report.words == set.words(),
         megabytes_per_second: megabytes_per_second(report.words, report.clocks, parameters),
         messages: None,
+        steps: None,
     }
 }
 
@@ -155,6 +157,51 @@ pub fn compare_with_messages(
         observer(crate::Progress::Done { done: to_u64(row) + 1, total });
     }
     Ok(())
+}
+
+/// Compiles the sets of a program to steps, executes them on the fabric, and adds the results to the
+/// summaries of `runs`.
+///
+/// # Errors
+/// What [`StepCompiler::compile`] and [`CompiledSteps::run`](crate::steps::CompiledSteps::run) refuse.
+pub fn compare_with_steps(
+    compiled: &Compiled,
+    runs: &mut [SetMeasurement],
+    seed: u64,
+    observer: &mut crate::Observer<'_>,
+) -> Result<(), StepComparisonError> {
+    let schedule = compiled.schedule();
+    let compiler = StepCompiler::new(schedule.machine()).seed(seed);
+    let steps = compiler.compile(&schedule.program(), observer)?;
+    observer(crate::Progress::Stage("running steps"));
+    let measured = steps.run(seed, false)?;
+    for ((run, step_run), search) in runs.iter_mut().zip(measured).zip(steps.searches()) {
+        let summary = step_run.summary;
+        let planner = search.trials.iter().find(|trial| trial.best);
+        run.summary.steps = Some(StepsComparison {
+            planner: planner.map(|trial| trial.planner.clone()).unwrap_or_default(),
+            clocks: summary.clocks,
+            predicted_clocks: summary.predicted_clocks,
+            ratio: bound_ratio(summary.clocks, run.summary.clocks),
+            steps: summary.steps,
+            messages: summary.messages,
+            payload_ok: summary.payload_ok,
+            megabytes_per_second: summary.megabytes_per_second,
+        });
+    }
+    Ok(())
+}
+
+/// Why a program could not be compared with step plans.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepComparisonError {
+    /// It could not be compiled to steps.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The plan could not be executed.
+    #[error(transparent)]
+    Execution(#[from] StepExecutionError),
 }
 
 /// The run in the fastest of these orders; of equal ones the first. A run that delivers wrong words

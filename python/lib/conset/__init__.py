@@ -25,6 +25,7 @@ from ._schedule import (
     compile,
     load,
 )
+from ._steps import Messages, SetSteps, StepBound, StepRun, StepSchedule, StepVerification
 
 __version__: str = _conset.__version__
 
@@ -35,6 +36,7 @@ __all__ = [
     "Error",
     "InputError",
     "InternalError",
+    "Messages",
     "NodeLists",
     "Pattern",
     "Progress",
@@ -42,6 +44,11 @@ __all__ = [
     "Run",
     "Schedule",
     "SetSchedule",
+    "SetSteps",
+    "StepBound",
+    "StepRun",
+    "StepSchedule",
+    "StepVerification",
     "Verification",
     "VerifyError",
     "compile",

@@ -302,7 +302,11 @@ def native_options(
         words_each = whole("--words-per-node", words_per_node, 1, _conset.WORDS_MAX)
     else:
         words_file, words_lines = numbers("words_per_node", words_per_node)
-    algorithm = choice("--algorithm", rest["algorithm"], ["paper", "auto", "best"])
+    algorithm = rest["algorithm"]
+    if rest["by"] == "phases":
+        algorithm = choice("--algorithm", algorithm, ["paper", "auto", "best"])
+    elif algorithm is not None:
+        algorithm = str(algorithm)
     time_limit = seconds("--time-limit", rest["time_limit"])
     max_plans = maybe_whole("--max-plans", rest["max_plans"], 1, U32_MAX)
     objective = choice("--objective", rest["objective"], ["time", "phases"])

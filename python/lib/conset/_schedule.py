@@ -6,12 +6,24 @@ import json
 import os
 import tempfile
 from functools import cached_property
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _conset, _inputs, _page
+from . import _conset, _inputs, _page, _steps
 from ._errors import InputError
 from ._progress import ProgressArgument, Reporter
 
@@ -366,14 +378,7 @@ class Schedule:
 
         An existing file is replaced as a whole.
         """
-        name = os.fspath(path)
-        form = _FORMS.get(os.path.splitext(name)[1])
-        if form is None:
-            raise InputError(
-                f"{name}: the extension does not select an output format\n"
-                "  help: use .json, .cset (text), .csb (binary) or .csi (image)"
-            )
-        _write(name, self._native.write(form))
+        _save(path, self._native.write)
 
     def to_html(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
         """A page about the schedule that needs no other file; also written to ``path`` if given."""
@@ -388,6 +393,18 @@ class Schedule:
             f"<conset.Schedule on {self.machine['name']} {self.machine['topology']}: {sets}, "
             f"{self.phases} phases, {self.clocks} clocks>"
         )
+
+
+def _save(path: Union[str, "os.PathLike[str]"], write: Callable[[str], bytes]) -> None:
+    """Writes the form that the extension selects."""
+    name = os.fspath(path)
+    form = _FORMS.get(os.path.splitext(name)[1])
+    if form is None:
+        raise InputError(
+            f"{name}: the extension does not select an output format\n"
+            "  help: use .json, .cset (text), .csb (binary) or .csi (image)"
+        )
+    _write(name, write(form))
 
 
 def _write(name: str, data: bytes) -> None:
@@ -442,6 +459,7 @@ def compile(
     placement: Optional[str] = None,
     words: Optional[int] = None,
     seed: int = 1,
+    by: str = "phases",
     algorithm: Optional[str] = None,
     objective: Optional[str] = None,
     rip_up_iterations: Optional[int] = None,
@@ -453,8 +471,9 @@ def compile(
     reuse: Optional[Schedule] = None,
     memory: Optional[int] = None,
     progress: ProgressArgument = None,
-) -> Schedule:
-    """Compiles an input to a verified schedule.
+) -> Any:
+    """Compiles an input to a verified schedule: a :class:`Schedule`, or with ``by="steps"`` a
+    :class:`StepSchedule`.
 
     The arguments are the options of ``conset compile`` and have their names and defaults; the same
     arguments give the same bytes as the command.
@@ -484,7 +503,10 @@ def compile(
     :param placement: ``"given"``, ``"curve"``, ``"bisect"`` or ``"best"``.
     :param words: Words of each connection of a pattern, or of connections without words.
     :param seed: The seed of all random choices.
-    :param algorithm: ``"auto"`` or ``"paper"``.
+    :param by: ``"phases"``, whose routes are in the tables of the machine, or ``"steps"``: messages
+        in steps, for machines without tables.
+    :param algorithm: ``"auto"`` or ``"paper"`` for phases; for steps ``"auto"`` or a planner, such as
+        ``"loaded"`` or ``"levels:16x16/columns"``.
     :param objective: What ``"auto"`` minimises: ``"time"`` or ``"phases"``.
     :param rip_up_iterations: Iterations of rip-up and reroute with ``algorithm="paper"``.
     :param max_phases: Refuse sets that need more phases.
@@ -503,7 +525,21 @@ def compile(
     """
     if reuse is not None and not isinstance(reuse, Schedule):
         raise TypeError(f"reuse is a Schedule, not {type(reuse).__name__}")
+    by = _inputs.choice("--by", by, ["phases", "steps"])
+    fuse = tuple(fuse)
+    if by == "steps":
+        _steps.refuse_phases(
+            {
+                "--reuse": reuse,
+                "--fuse": fuse,
+                "--objective": objective,
+                "--max-phases": max_phases,
+                "--time-limit": time_limit,
+                "--rip-up-iterations": rip_up_iterations,
+            }
+        )
     options = _inputs.native_options(
+        by=by,
         machine=machine,
         params=params,
         dead_parts=dead,
@@ -533,13 +569,18 @@ def compile(
     native = _inputs.native_source(source, words)
     earlier = None if reuse is None else reuse._native
     with Reporter(progress) as reporter:
+        if by == "steps":
+            steps = _conset.compile_steps(native, options, reporter.callback)
+            return _steps.StepSchedule(steps)
         return Schedule(_conset.compile(native, options, earlier, reporter.callback))
 
 
 def load(
     path: Union[str, "os.PathLike[str]"], *, progress: ProgressArgument = None
-) -> Schedule:
+) -> Any:
     """Loads a schedule or an image from a file; the checker verifies it.
+
+    The result is a :class:`Schedule`, or a :class:`StepSchedule` if the file is one of steps.
 
     A schedule has :attr:`Schedule.part_cells` and the numbers of nodes that it was saved with, but
     not :attr:`Schedule.item_parts`, which no file has; an image has neither.
@@ -548,4 +589,7 @@ def load(
     :raises VerifyError: The checker refused the schedule.
     """
     with Reporter(progress) as reporter:
-        return Schedule(_conset.load(path, reporter.callback))
+        native = _conset.load(path, reporter.callback)
+    if isinstance(native, _conset.StepSchedule):
+        return _steps.StepSchedule(native)
+    return Schedule(native)

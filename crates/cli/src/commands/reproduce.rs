@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
     match (args.table, args.number) {
         (Some(Reproduced::Paper(paper)), number) => {
             check_paper(paper, number, args)?;
-            papers::run(paper, number, args.measure, terminal)
+            papers::run(paper, args, terminal)
         }
         (_, Some(_)) => {
             Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
@@ -69,18 +69,19 @@ fn usage(message: &str) -> InputError {
     InputError::new("reproduce", At::Whole, message)
 }
 
-/// Checks that a paper has the number, and none of the options that only the ConSet paper's tables
-/// have.
+/// Checks that a paper has the number, and not the option that only the ConSet paper's tables have.
 fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result<(), InputError> {
-    if args.figures.is_some() || args.meshes.is_some() {
-        return Err(usage("--figures and --meshes are for the tables of the ConSet paper"));
+    if args.meshes.is_some() {
+        return Err(usage("--meshes is for the tables of the ConSet paper"));
+    }
+    if args.figures.is_some() && number.is_some() {
+        return Err(usage("--figures draws the curves of a whole paper; remove the number"));
     }
     if args.measure && paper != Paper::C3 {
         return Err(usage("--measure is for c3: conset reproduce c3 --measure"));
     }
     match (paper, number) {
         (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),
-        (Paper::Cm5, Some(..=3 | 5 | 6)) => Err(usage("of cm5 there are the tables 4, 7 and 8")),
         _ => Ok(()),
     }
 }
@@ -164,13 +165,18 @@ fn mesh(
 }
 
 fn write_figures(folder: &Path, report: &ReproduceReport) -> Result<Vec<String>, InputError> {
-    files::make_folder(folder)?;
     let mut all: Vec<Figure> = report.tables.iter().map(figures::pattern).collect();
     if !report.meshes.is_empty() {
         all.extend(figures::of_meshes(&report.meshes));
     }
+    write_all(folder, &all)
+}
+
+/// Writes figures into a folder, and returns the names of the files.
+fn write_all(folder: &Path, figures: &[Figure]) -> Result<Vec<String>, InputError> {
+    files::make_folder(folder)?;
     let mut written = Vec::new();
-    for figure in &all {
+    for figure in figures {
         let path = folder.join(&figure.file);
         OutputTarget::File(path.clone()).write(|out| out.write_all(figure.svg.as_bytes()))?;
         written.push(path.into_os_string().into_string().map_err(|_| {

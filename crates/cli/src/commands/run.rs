@@ -6,8 +6,9 @@ use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind, Trace};
 use conset::input::Input;
 use conset::report::{MessagesSummary, RunSummary, Summary};
-use conset::run::{self, ExecutionError, SetMeasurement};
+use conset::run::{self, ExecutionError, SetMeasurement, StepComparisonError};
 use conset::steps::CompiledSteps;
+use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError};
 use serde::Serialize;
 
@@ -62,6 +63,10 @@ struct SumOfSets {
 }
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if let (Some(Compare::Steps), false) = (args.compare, args.message_order.is_default()) {
+        let message = "steps have orders of their own; --message-order is for --compare messages";
+        return Err(InputError::new("--message-order", At::Whole, message).into());
+    }
     if let Some(path) = &args.trace {
         OutputTarget::new(path).check(&load::input_files(&args.input))?;
     }
@@ -105,6 +110,14 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         run::compare_with_messages(&compiled, &mut runs, &options, orders, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
     }
+    if let Some(Compare::Steps) = args.compare {
+        run::compare_with_steps(&compiled, &mut runs, args.input.seed(), &mut |p| bar.observe(p))
+            .map_err(|error| match error {
+            StepComparisonError::Compile(error) => CliError::from(error),
+            StepComparisonError::Execution(error) => steps::run_failure(&error, true),
+            error => CliError::Bug(error.to_string()),
+        })?;
+    }
     drop(bar);
     if let Some(path) = &args.trace {
         let traces = runs.iter().filter_map(|run| run.checked.trace.as_ref());
@@ -142,6 +155,14 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     {
         return Err(CliError::Bug(format!(
             "set `{}`: words by messages were not delivered correctly",
+            run.summary.set
+        )));
+    }
+    if let Some(run) =
+        runs.iter().find(|run| run.summary.steps.as_ref().is_some_and(|s| !s.payload_ok))
+    {
+        return Err(CliError::Bug(format!(
+            "set `{}`: words by steps were not delivered correctly",
             run.summary.set
         )));
     }
@@ -266,6 +287,25 @@ fn write_run(
             run.checked.missing,
             run.checked.extra,
             text::count(s.words, "word"),
+        )?;
+    }
+    if let Some(steps) = &s.steps {
+        writeln!(
+            out,
+            "steps    {}: {} clocks by {}, {:.2} x connections (predicted {}); {} in {}, {:.1} MB/s; {}",
+            s.set,
+            text::number(steps.clocks),
+            steps.planner,
+            steps.ratio,
+            steps.predicted_clocks.map_or_else(|| "-".to_owned(), text::number),
+            text::count(to_u64(steps.messages), "message"),
+            text::count(to_u64(steps.steps), "step"),
+            steps.megabytes_per_second,
+            if steps.payload_ok {
+                "every word delivered, in order, at the right cell"
+            } else {
+                "WRONG"
+            },
         )?;
     }
     let Some(m) = &s.messages else { return Ok(()) };

@@ -46,6 +46,9 @@ pub struct PaperTable {
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<PaperRow>,
+    /// What else to say, a sentence each: statements of the paper and whether they hold, choices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A row of a [`PaperTable`].
@@ -65,7 +68,7 @@ impl PaperTable {
         columns: &[&str],
     ) -> Self {
         let columns = columns.iter().map(|&column| column.to_owned()).collect();
-        Self { kind, number, title: title.into(), columns, rows: Vec::new() }
+        Self { kind, number, title: title.into(), columns, rows: Vec::new(), notes: Vec::new() }
     }
 
     pub(super) fn push(&mut self, name: impl Into<String>, cells: Vec<Beside>) {

@@ -1,9 +1,9 @@
 //! The CM-5: R. Ponnusamy and others, Experimental Performance Evaluation of the CM-5.
 //!
-//! Here are single messages and contention (Figures 3 and 5 to 9), the formulas of complete exchanges
-//! (Figure 10), irregular patterns by step plans (Table 4), and Gaussian elimination with the control
-//! network (Tables 7 and 8). Tables 1 to 3 are schedules, to which those of
-//! [`conset_scheduler::steps`] are equal (its tests).
+//! Here are single messages and contention (Figures 3 and 5 to 9), complete exchanges (Figures 10 to 12;
+//! module `exchanges`), schedules (Tables 1 to 3; `schedules`), irregular patterns by step plans (Table
+//! 4, and Table 5 with stand-ins for its patterns; `solvers`), the two-dimensional FFT (Table 6; `fft`),
+//! and Gaussian elimination with the control network (Tables 7 and 8).
 //!
 //! The figures have no numbers but a fitted formula, 73 + 0.112 L microseconds, and statements: flat
 //! over distance, no difference for two messages or for four between clusters, much more for sixteen.
@@ -13,13 +13,17 @@
 //! arithmetic with that preset's control network and one calibrated number, the time that the
 //! elimination takes for an element of the matrix.
 
+mod exchanges;
+mod fft;
+mod schedules;
+mod solvers;
+
 use std::sync::Arc;
 
 use conset_fabric::messages::{MessageOptions, MessageRoutes, run_steps};
 use conset_ir::convert::to_f64;
 use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine, Parameters};
 use conset_mesh::patterns;
-use conset_scheduler::exchange_formulas::ExchangeCosts;
 use conset_scheduler::steps::{Levels, StepOrder, least_clocks_direct};
 use rayon::prelude::*;
 
@@ -30,7 +34,7 @@ use crate::CompileError;
 /// Random patterns for each cell of our Table 4.
 pub const PATTERNS: u64 = 20;
 
-/// The algorithms of Table 4, and its rows: percent of all pairs, bytes of a message, milliseconds by
+/// The algorithms of Tables 4 and 5, and the rows of Table 4: percent of all pairs, bytes of a message, milliseconds by
 /// algorithm.
 const IRREGULAR: [StepOrder; 4] =
     [StepOrder::Linear, StepOrder::Pairwise, StepOrder::Balanced, StepOrder::Greedy];
@@ -60,34 +64,47 @@ const MEASURED: [f64; 4] = [72.5, 353.45, 1848.0, 10948.6];
 /// matrix and not the part that is left, so the paper's computation does not shrink.)
 const ELEMENT: f64 = 16.823 / (512.0 * 513.0);
 
-/// All tables, or one of Tables 4, 7 and 8; the figures are shown with all.
+pub use exchanges::exchanges;
+pub use fft::table_6;
+pub use schedules::{PaperSchedule, ScheduleStep, schedules};
+pub use solvers::table_5;
+
+/// Tables 4 to 8, or one of them; the figures are shown with all. Tables 1 to 3 are [`schedules`].
 ///
 /// # Errors
 /// A fault of the fabric, which is a bug.
 pub fn tables(number: Option<u8>) -> Result<Vec<PaperTable>, CompileError> {
     let mut all = Vec::new();
+    let wanted = |table: u8| number.is_none_or(|number| number == table);
     if number.is_none() {
         all = figures()?;
+        all.extend(exchanges(256)?);
     }
-    if number.is_none_or(|number| number == 4) {
+    if wanted(4) {
         all.extend(table_4(PATTERNS)?);
     }
+    if wanted(5) {
+        all.extend(table_5()?);
+    }
+    if wanted(6) {
+        all.extend(table_6()?);
+    }
     let machine = machine(32)?;
-    if number.is_none_or(|number| number == 7) {
+    if wanted(7) {
         all.push(table_7(machine.parameters()));
     }
-    if number.is_none_or(|number| number == 8) {
+    if wanted(8) {
         all.push(table_8(machine.parameters()));
     }
     Ok(all)
 }
 
-/// Figures 3, 5 to 9 and 10.
+/// Figures 3 and 5 to 9. Figures 10 to 12 are [`exchanges`].
 ///
 /// # Errors
 /// A fault of the fabric, which is a bug.
 pub fn figures() -> Result<Vec<PaperTable>, CompileError> {
-    Ok(vec![message_sizes()?, distances()?, contention()?, exchanges()])
+    Ok(vec![message_sizes()?, distances()?, contention()?])
 }
 
 fn machine(cells: u32) -> Result<Arc<Machine>, CompileError> {
@@ -105,7 +122,8 @@ fn messages(cells: u32, pairs: &[(u32, u32)], bytes: u32) -> Result<f64, Compile
     let words = bytes / machine.parameters().word_bytes;
     let rows = pairs.iter().map(|&(s, t)| Connection::new(CellId(s), CellId(t), words)).collect();
     let set = ConnectionSet::new("messages", rows).map_err(|e| planner_bug(&e))?;
-    let clocks = measured(&machine, &Arc::new(set), StepOrder::Linear)?;
+    let planner = Levels::direct(&machine, StepOrder::Linear);
+    let clocks = measured(&machine, &Arc::new(set), &planner)?;
     Ok(1e3 * milliseconds(machine.parameters(), clocks))
 }
 
@@ -113,11 +131,11 @@ pub(super) fn planner_bug(error: &dyn ToString) -> CompileError {
     CompileError::bug("the planner of steps", error)
 }
 
-/// The clocks that a set takes on the fabric, by direct messages in an order.
+/// The clocks that a set takes on the fabric by a planner's messages, with every word checked.
 fn measured(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
-    order: StepOrder,
+    planner: &Levels,
 ) -> Result<u64, CompileError> {
     let mut routes = MessageRoutes::new(machine);
     let mut route = |source, target, links: &mut Vec<LinkId>| {
@@ -125,7 +143,6 @@ fn measured(
         debug_assert!(found, "all cells of a fat-tree are connected");
     };
     let protocol = machine.parameters().protocol;
-    let planner = Levels::direct(machine, order);
     let steps = planner.plan(machine, set, protocol, &mut route).map_err(|e| planner_bug(&e))?;
     conset_verify::check_steps(&steps).map_err(|rejection| planner_bug(&rejection))?;
     let options = MessageOptions::default().seed(SEED);
@@ -177,27 +194,6 @@ fn contention() -> Result<PaperTable, CompileError> {
         table.push(bytes.to_string(), cells);
     }
     Ok(table)
-}
-
-fn exchanges() -> PaperTable {
-    let title = "complete exchange on 32 processors by the paper's formulas, ms";
-    let columns = ["bytes", "linear", "pairwise", "recursive", "balanced"];
-    let mut table = PaperTable::new((Exhibit::Figure, 10), title, &columns);
-    let costs = ExchangeCosts::CM5;
-    for bytes in [0, 256, 512, 1024, 2048] {
-        let length = f64::from(bytes);
-        let times = [
-            costs.linear(32, length),
-            costs.pairwise(32, length),
-            costs.recursive(32, length),
-            costs.balanced(32, length),
-        ];
-        table.push(
-            bytes.to_string(),
-            times.map(|microseconds| Beside::new(microseconds / 1e3, None)).to_vec(),
-        );
-    }
-    table
 }
 
 /// Table 4 as the mean of so many random patterns; the spread of single patterns; and our own order,
@@ -256,7 +252,8 @@ fn irregular(
     let mut numbers = [0.0; 6];
     for (number, order) in numbers.iter_mut().zip(IRREGULAR.into_iter().chain([StepOrder::Loaded]))
     {
-        *number = milliseconds(machine.parameters(), measured(machine, &set, order)?);
+        let clocks = measured(machine, &set, &Levels::direct(machine, order))?;
+        *number = milliseconds(machine.parameters(), clocks);
     }
     let bound = least_clocks_direct(machine, &set, machine.parameters().protocol);
     numbers[5] = numbers[4] / milliseconds(machine.parameters(), bound.max(1));

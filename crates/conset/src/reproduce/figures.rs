@@ -1,4 +1,4 @@
-//! Figures 2 to 6 as SVG.
+//! Figures 2 to 6, and the curves of other papers, as SVG.
 //!
 //! Figures 2 to 4 show the aggregate bandwidth of a pattern over the data size, Figure 5 the
 //! distribution of the words of connections, Figure 6 the aggregate bandwidth of the meshes. Our
@@ -7,6 +7,7 @@
 
 use conset_ir::convert::to_f64;
 
+use super::beside::{Exhibit, PaperTable};
 use super::{Bandwidths, meshes, paper, patterns};
 use crate::chart::{Chart, Line, Series, Style};
 
@@ -98,6 +99,58 @@ pub fn of_meshes(rows: &[meshes::MeshRow]) -> [Figure; 2] {
         Figure { file: "figure5.svg".into(), svg: histogram.svg() },
         Figure { file: "figure6.svg".into(), svg: bandwidth.svg() },
     ]
+}
+
+/// The curves of papers whose tables are all of one kind: a chart for each of their figures of which
+/// the rows, or else the columns, are numbers, such as sizes or processors.
+pub fn curves(tables: &[PaperTable]) -> Vec<Figure> {
+    let mut drawn: Vec<(u8, Figure)> = Vec::new();
+    for table in tables.iter().filter(|table| table.kind == Exhibit::Figure) {
+        let Some(chart) = curve(table) else { continue };
+        let earlier = drawn.iter().filter(|(number, _)| *number == table.number).count();
+        let part = if earlier == 0 { String::new() } else { format!("-{}", earlier + 1) };
+        let file = format!("figure{}{part}.svg", table.number);
+        drawn.push((table.number, Figure { file, svg: chart.svg() }));
+    }
+    drawn.into_iter().map(|(_, figure)| figure).collect()
+}
+
+fn curve(table: &PaperTable) -> Option<Chart> {
+    let rows: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
+    let columns: Vec<&str> = table.columns.iter().skip(1).map(String::as_str).collect();
+    // Also with a unit, as `16 bytes`.
+    let is_number = |name: &&str| name.split(' ').next().is_some_and(|n| n.parse::<f64>().is_ok());
+    let are_numbers = |names: &[&str]| names.len() > 1 && names.iter().all(is_number);
+    let (ticks, names, by_rows) = match () {
+        () if are_numbers(&rows) => (rows, columns, true),
+        () if are_numbers(&columns) => (columns, rows, false),
+        () => return None,
+    };
+    let cell = |tick: usize, name: usize| {
+        let (row, column) = if by_rows { (tick, name) } else { (name, tick) };
+        table.rows.get(row).and_then(|row| row.cells.get(column))
+    };
+    let most = ticks.len().max(2) - 1;
+    let place = |at: usize| 0.06 + 0.88 * to_f64(at) / to_f64(most);
+    let mut series = Vec::new();
+    for (at, (name, colour)) in names.iter().zip(BARS.iter().cycle()).enumerate() {
+        let cells = || (0..ticks.len()).filter_map(|tick| Some((place(tick), cell(tick, at)?)));
+        let ours = cells().map(|(x, cell)| (x, cell.ours)).collect();
+        let papers: Vec<_> = cells().filter_map(|(x, cell)| Some((x, cell.paper?))).collect();
+        series.push(Series { name: (*name).into(), colour, line: Line::Solid, points: ours });
+        if !papers.is_empty() {
+            let name = format!("{name}, paper");
+            series.push(Series { name, colour, line: Line::Marks, points: papers });
+        }
+    }
+    Some(Chart {
+        title: format!("Figure {}: {}", table.number, table.title),
+        x_label: if by_rows { table.columns[0].clone() } else { String::new() },
+        y_label: String::new(),
+        x_ticks: (0..).map(place).zip(ticks.into_iter().map(str::to_owned)).collect(),
+        series,
+        style: Style::Lines,
+    })
 }
 
 /// The eight series of a bandwidth chart. The paper's predictions are crosses, its measurements

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use conset::predict::ModelValue;
 use conset::reproduce::beside::{Beside, Exhibit, PaperTable};
 use conset::reproduce::c3_measured::{self, C3Measured, MeasuredRow};
-use conset::reproduce::{c3, cm5};
+use conset::reproduce::cm5::{PaperSchedule, ScheduleStep};
+use conset::reproduce::{c3, cm5, figures};
 use serde::Serialize;
 
-use crate::args::Paper;
+use crate::args::{Paper, ReproduceArgs};
 use crate::commands::predict;
 use crate::error::CliError;
 use crate::progress::ProgressDisplay;
@@ -17,39 +18,74 @@ use crate::text::{self, Terminal};
 #[derive(Serialize)]
 struct PaperReport {
     paper: Paper,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    schedules: Vec<PaperSchedule>,
     tables: Vec<PaperTable>,
     /// The algorithms of c3 on the fabric (`--measure`).
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<C3Measured>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    figures: Vec<String>,
 }
 
-pub(super) fn run(
-    paper: Paper,
-    number: Option<u8>,
-    measure: bool,
-    terminal: &Terminal,
-) -> Result<(), CliError> {
-    let mut bar = ProgressDisplay::new(terminal.quiet);
-    let measured = measure.then(|| c3_measured::measured(&mut |p| bar.observe(p))).transpose()?;
-    drop(bar);
-    let tables = match paper {
-        Paper::C3 => c3::figures(number),
-        Paper::Cm5 => cm5::tables(number)?,
+pub(super) fn run(paper: Paper, args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliError> {
+    let number = args.number;
+    let (schedules, tables) = match paper {
+        Paper::C3 => (Vec::new(), c3::figures(number)),
+        Paper::Cm5 => (cm5::schedules(number)?, cm5::tables(number)?),
     };
-    let report = PaperReport { paper, tables, measured };
-    terminal.print(&report, |out| {
-        let numbers = report.tables.iter().flat_map(|table| &table.rows);
-        if numbers.flat_map(|row| &row.cells).any(|cell| cell.paper.is_some()) {
-            writeln!(out, "Ours / the paper's (error in percent).\n")?;
-        }
-        for (row, table) in report.tables.iter().enumerate() {
-            if row > 0 {
-                writeln!(out)?;
-            }
-            write_table(out, table)?;
-        }
-        report.measured.iter().try_for_each(|measured| write_measured(out, measured))
-    })
+    let figures = match &args.figures {
+        Some(folder) => super::write_all(folder, &figures::curves(&tables))?,
+        None => Vec::new(),
+    };
+    let mut bar = ProgressDisplay::new(terminal.quiet);
+    let measure = |bar: &mut ProgressDisplay| c3_measured::measured(&mut |p| bar.observe(p));
+    let measured = args.measure.then(|| measure(&mut bar)).transpose()?;
+    drop(bar);
+    let report = PaperReport { paper, schedules, tables, measured, figures };
+    terminal.print(&report, |out| write_report(out, &report))
+}
+
+fn write_report(out: &mut dyn Write, report: &PaperReport) -> io::Result<()> {
+    let numbers = report.tables.iter().flat_map(|table| &table.rows);
+    if numbers.flat_map(|row| &row.cells).any(|cell| cell.paper.is_some()) {
+        writeln!(out, "Ours / the paper's (error in percent).\n")?;
+    }
+    let mut first = true;
+    let mut separate = |out: &mut dyn Write| {
+        if std::mem::take(&mut first) { Ok(()) } else { writeln!(out) }
+    };
+    for schedule in &report.schedules {
+        separate(out)?;
+        write_schedule(out, schedule)?;
+    }
+    for table in &report.tables {
+        separate(out)?;
+        write_table(out, table)?;
+    }
+    if let Some(measured) = &report.measured {
+        write_measured(out, measured)?;
+    }
+    report.figures.iter().try_for_each(|file| writeln!(out, "wrote {file}"))
+}
+
+fn write_schedule(out: &mut dyn Write, schedule: &PaperSchedule) -> io::Result<()> {
+    let equal = if schedule.is_equal() { "equal to the paper's" } else { "not the paper's" };
+    writeln!(
+        out,
+        "Table {}: schedule of {} on {} processors: {equal}",
+        schedule.number, schedule.algorithm, schedule.processors
+    )?;
+    let mut lines = text::table(&["step", "ours", "the paper's", "equal"], 0);
+    for (step, row) in (1..).zip(&schedule.steps) {
+        lines.add_row([
+            step.to_string(),
+            ScheduleStep::spell(&row.ours),
+            ScheduleStep::spell(&row.paper),
+            if row.equal { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    text::write_table(out, &lines)
 }
 
 /// Units and clocks of the algorithms of c3, and the paper's statements.
@@ -118,7 +154,8 @@ fn write_table(out: &mut dyn Write, table: &PaperTable) -> io::Result<()> {
         let cells = row.cells.iter().map(beside);
         lines.add_row(std::iter::once(row.name.clone()).chain(cells));
     }
-    text::write_table(out, &lines)
+    text::write_table(out, &lines)?;
+    table.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
 fn beside(cell: &Beside) -> String {
