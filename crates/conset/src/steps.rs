@@ -233,7 +233,7 @@ impl StepCompiler {
         let most = self.max_plans.map_or(usize::MAX, |plans| usize::try_from(plans).unwrap_or(1));
         let mut search = StepSearch { trials: Vec::new(), refused: 0, limited: false };
         let mut best: Option<SetSteps> = None;
-        let mut too_large = None;
+        let (mut too_large, mut refusal) = (None, None);
         let mut work = 0;
         for planner in planners {
             let tried = search.trials.len() + usize::try_from(search.refused).unwrap_or(usize::MAX);
@@ -257,8 +257,9 @@ impl StepCompiler {
             if better {
                 let bounds = bounds.clone();
                 let plan = SetSteps { steps, bounds, predicted_clocks: Some(clocks) };
-                if conset_verify::check_set_steps(&plan).is_err() {
+                if let Err(rejection) = conset_verify::check_set_steps(&plan) {
                     search.refused += 1;
+                    refusal.get_or_insert(rejection);
                     continue;
                 }
                 search.trials.iter_mut().for_each(|trial| trial.best = false);
@@ -291,7 +292,8 @@ impl StepCompiler {
                 Err(InputError::new(file, At::Path(error.place), error.message).into())
             }
             (None, None) => {
-                let message = "the checker refused every plan";
+                let why = refusal.map(|rejection| format!(": {rejection}")).unwrap_or_default();
+                let message = format!("the checker refused every plan{why}");
                 Err(CompileError::bug("the planner of steps", &message))
             }
         }

@@ -42,9 +42,17 @@ fn machines() -> impl Strategy<Value = (Arc<Machine>, ConnectionSet)> {
         (1..=6u32, 1..=6u32).prop_map(|(a, b)| format!("mesh:{a}x{b}")),
         (1..=5u32).prop_map(|d| format!("hypercube:{d}")),
     ];
-    (specs, any::<bool>(), any::<bool>()).prop_flat_map(|(spec, rendezvous, half)| {
+    let rates = (1..30u32, 1..30u32, 0..60u32, 0..60u32, 0..5u32, 1..10u32);
+    let usual = any::<bool>();
+    (specs, any::<bool>(), any::<bool>(), usual, rates).prop_flat_map(|numbers| {
+        let (spec, rendezvous, half, usual, (link, access, send, receive, extra, depth)) = numbers;
         let machine = Machine::from_spec(&spec).unwrap();
         let mut parameters = machine.parameters().clone();
+        if !usual {
+            (parameters.link_clocks_per_word, parameters.access_clocks_per_word) = (link, access);
+            (parameters.c_send, parameters.c_receive) = (send, receive);
+            (parameters.message_extra_words, parameters.channel_depth) = (extra, depth);
+        }
         if rendezvous {
             (parameters.protocol, parameters.copy_clocks_per_word) = (Protocol::Rendezvous, 3);
         }
@@ -72,7 +80,7 @@ fn delivered(steps: &Steps) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn every_planner_is_verified_and_delivers((machine, set) in machines()) {

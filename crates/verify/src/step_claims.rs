@@ -14,7 +14,7 @@
 //!
 //! | protocol | least clocks of the messages of a cell |
 //! |---|---|
-//! | standing, full duplex | the most of: the software of all messages; software and words that it sends; software and words that it receives |
+//! | standing, full duplex | the most of: the software of all messages; software and words that it sends, the last word of each message at the rate of the agent, as the next message can leave over another link, or of a message for each word if that is less; software and words that it receives, at the rate of the agent, as they can stand in its queues |
 //! | standing, half duplex | software of all messages, words sent at the rate of the links (into a buffer), words received at that of the agent |
 //! | rendezvous | software of both ends and words of all messages |
 //!
@@ -139,16 +139,22 @@ impl<'a> CellLoads<'a> {
         let access = u128::from(p.access_clocks_per_word);
         let software = [p.c_send, p.c_receive].map(u128::from);
         let extra = u128::from(p.message_extra_words);
-        let [sent, received] =
-            [0, 1].map(|d| (cell.words[d] + extra * cell.messages[d]) * access.max(link));
+        let words = [0, 1].map(|d| cell.words[d] + extra * cell.messages[d]);
         let [launches, receptions] = [0, 1].map(|d| cell.messages[d] * software[d]);
         match (p.protocol, p.duplex) {
             (Protocol::Rendezvous, _) => {
                 let both = software[0] + software[1];
-                (cell.messages[0] + cell.messages[1]) * both + sent + received
+                let words = words[0] + words[1];
+                (cell.messages[0] + cell.messages[1]) * both + words * access.max(link)
             }
             (Protocol::Standing, Duplex::Full) => {
-                (launches + receptions).max(launches + sent).max(receptions + received)
+                let sent = |messages: u128| {
+                    let words = cell.words[0] + extra * messages;
+                    let last = words.min(messages);
+                    messages * software[0] + (words - last) * access.max(link) + last * access
+                };
+                let sent = sent(cell.messages[0]).min(sent(cell.words[0].max(cell.messages[0])));
+                (launches + receptions).max(sent).max(receptions + words[1] * access)
             }
             (Protocol::Standing, Duplex::Half) => {
                 launches + receptions + cell.words[0] * link + cell.words[1] * access

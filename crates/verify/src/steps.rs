@@ -116,8 +116,8 @@ fn check_time(steps: &Steps, findings: &mut Findings) {
 }
 
 /// Clocks of all messages of a plan, one after the other, whatever their protocol: software, copies,
-/// words at the rate of agents or links, whichever is slower, and the way over as many links as the
-/// machine has cells.
+/// words copied to a buffer and moved over a link at its rate each, and received at the rate of the
+/// agent, and the way over as many links as the machine has cells.
 pub(crate) fn one_by_one(steps: &Steps) -> u128 {
     let p = steps.machine().parameters();
     let (access, link) = (u128::from(p.access_clocks_per_word), u128::from(p.link_clocks_per_word));
@@ -126,7 +126,7 @@ pub(crate) fn one_by_one(steps: &Steps) -> u128 {
     let way = u128::from(to_u64(steps.machine().cell_count())) * link + 2 * access;
     let of = |words: u64| {
         let words = u128::from(words) + u128::from(p.message_extra_words);
-        software + way + words * (access + link + copy)
+        software + way + words * (access + 2 * link + copy)
     };
     steps.messages().iter().map(|message| of(message.words())).sum()
 }

@@ -2,9 +2,13 @@
 //!
 //! | protocol | clocks of a cell, for the messages and words that it sends and receives |
 //! |---|---|
-//! | standing, full duplex | the most of: the software of all messages; software and words that it sends; software and words that it receives |
+//! | standing, full duplex | the most of: the software of all messages; software and words that it sends; software and words that it receives, at the rate of the agent |
 //! | standing, half duplex | software of all messages, words sent at the rate of the links, words received at that of the agent |
 //! | rendezvous | software of both ends, and words, of all messages |
+//!
+//! Words leave at the rate of agents or links, whichever is slower, except the last of each message:
+//! the next message can leave over another link while it is on its own. Words that stand in the queues
+//! of a cell are received at the rate of its agent.
 //!
 //! A direct plan has a message for each cell that a cell exchanges words with, in each direction. Any
 //! other plan has at least one message in each direction in which the cell has words.
@@ -59,17 +63,26 @@ fn busiest(
 }
 
 fn clocks_of(costs: &MessageCosts, messages: [u64; 2], words: [u64; 2]) -> u64 {
-    let moved = |d: usize| (words[d] + costs.extra_words * messages[d]) * costs.rate;
+    let words_of = |d: usize| words[d] + costs.extra_words * messages[d];
     let (launches, receptions) = (messages[0] * costs.send, messages[1] * costs.receive);
     match costs.protocol {
         Protocol::Rendezvous => {
-            (messages[0] + messages[1]) * costs.software() + moved(0) + moved(1)
+            (messages[0] + messages[1]) * costs.software()
+                + (words_of(0) + words_of(1)) * costs.rate
         }
         Protocol::Standing if costs.half_duplex => {
             launches + receptions + words[0] * costs.link + words[1] * costs.access
         }
         Protocol::Standing => {
-            (launches + receptions).max(launches + moved(0)).max(receptions + moved(1))
+            // A message more costs its software and extra words, and saves what its last word saves:
+            // the least is at one end.
+            let sent = |messages: u64| {
+                let words = words[0] + costs.extra_words * messages;
+                let last = words.min(messages);
+                messages * costs.send + (words - last) * costs.rate + last * costs.access
+            };
+            let sent = sent(messages[0]).min(sent(words[0].max(messages[0])));
+            (launches + receptions).max(sent).max(receptions + words_of(1) * costs.access)
         }
     }
 }

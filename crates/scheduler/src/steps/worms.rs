@@ -169,7 +169,8 @@ impl Worms {
         let at = self.place[index(row)];
         self.spare.push(at);
         let worm = &self.worms[index(at)];
-        let taken = now + worm.length * self.costs.rate;
+        // Words that stand in the queues are taken at the rate of the agent.
+        let taken = now + worm.length * self.costs.access;
         taken.max(worm.tail + self.costs.access)
     }
 
@@ -192,9 +193,7 @@ impl Worms {
             worm.tail = tail.max(if worm.settled == 0 { 0 } else { worm.tail + link });
             let clock = worm.tail.max(now);
             match worm.settled.checked_sub(1).map(|before| worm.route[before]) {
-                // With links slower than agents, the first link is busy with the tail for longer
-                // than the next header needs to it.
-                None => out.push((clock + rate - self.costs.access, Release::Source)),
+                None => out.push((clock, Release::Source)),
                 Some(channel) => {
                     self.free_from[index(channel)] = clock;
                     if !self.waiting[index(channel)].is_empty() {
