@@ -6,7 +6,7 @@
 //! | model | what it is | applies to |
 //! |---|---|---|
 //! | `c3` | units of supersteps ([`conset_scheduler::c3`]) | messages, on machines whose bisection is known |
-//! | `paper` | the formulas of the papers: complete exchanges ([`ExchangeCosts`]), plain messages ([`messages::predict`]) | complete exchanges of equal words on a fat-tree with rendezvous; plain messages with the protocol `standing` |
+//! | `paper` | the formulas of the papers: complete exchanges ([`ExchangeCosts`]), plain messages ([`messages::predict()`]) | complete exchanges of equal words on a fat-tree with rendezvous; plain messages with the protocol `standing` |
 //! | `steps` | conset's own: the price by which [`crate::steps`] and [`crate::Compiler`] choose plans | all methods but plain messages by rendezvous |
 //!
 //! The methods are ranked in each model. On request each is executed on the emulated fabric as well,
