@@ -226,7 +226,7 @@ class StepSchedule:
         number = _inputs.whole("--seed", seed, 0, _inputs.U64_MAX)
         with Reporter(progress) as reporter:
             text = self._native.run(number, reporter.callback)
-        keys = ("set", "clocks", "steps", "messages", "words", "payload_ok")
+        keys = ("set", "measured_clocks", "steps", "messages", "words", "payload_ok")
         return [StepRun(*(report[key] for key in keys), report) for report in json.loads(text)]
 
     def verify(self, *, progress: ProgressArgument = None) -> StepVerification:

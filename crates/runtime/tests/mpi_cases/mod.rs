@@ -54,7 +54,8 @@ pub(crate) const CASES: &[Case] = &[
     good("left_over_beside_idle_ranks", left_over_beside_idle_ranks),
     bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
     bad("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
-    bad("busy_cell", &["awaits c3", "s/p0", "for rank 3"], busy_cell),
+    // Which wait ends first, for the words of c3 or for c3 to read the last ones, is not determined.
+    bad("busy_cell", &["awaits c3", "for rank 3"], busy_cell),
     bad(
         "unlike_sets",
         &["switches to the exchange of s", "c3 switches to the exchange of t"],
@@ -520,6 +521,8 @@ fn exchange_of(cell: &mut Cell<'_>, set: &str) -> Result<(), CellError> {
 /// Cells exchange two sets in an order of their own, each with the next, in messages that are only
 /// sent when they are awaited.
 fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
+    // The ranks have to compare their waits before one of them gives up, on a busy computer too.
+    let comm = &comm.clone().timeout(Duration::from_secs(20));
     let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 5000)).collect());
     let _ = world.try_run(|cell| {
         exchange_of(cell, "s")?;
