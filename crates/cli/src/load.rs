@@ -23,6 +23,7 @@ use crate::args::{
 use crate::error::CliError;
 use crate::files;
 use crate::memory;
+use crate::interrupt::Search;
 use crate::progress::ProgressDisplay;
 use crate::text::Terminal;
 
@@ -391,7 +392,9 @@ pub(crate) fn compiled(
         Input::Program(loaded) => {
             let end = deadline(compiler)?;
             let previous = compiler.reuse.as_deref().map(|file| earlier(file, bar)).transpose()?;
+            let search = Search::begin(bar.is_quiet());
             configured(&job.machine, input.seed(), compiler, end)
+                .interrupted_by(search.interrupt())
                 .reuse(previous.as_ref())
                 .observer(|p| bar.observe(p))
                 .compile(&loaded.program)

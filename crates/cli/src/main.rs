@@ -14,6 +14,7 @@ mod args;
 mod commands;
 mod error;
 mod files;
+mod interrupt;
 mod json;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]

@@ -79,5 +79,6 @@ pub use conset_scheduler as scheduler;
 pub use conset_verify as verify;
 pub use error::CompileError;
 pub use options::{Algorithm, CompileOptions, Objective};
+pub use conset_planner::Interrupt;
 pub use progress::{Clock, Observer, Progress};
 pub use search::{SearchStats, StopReason, Trial};

@@ -116,6 +116,9 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
         if phases.is_empty() && !is_suitable(problem, config, shapes.len()) {
             return None;
         }
+        if problem.interrupt.is_requested() {
+            return None;
+        }
         let mut blocks = blocks(problem, &shapes);
         distribute(problem, &members, shapes.len(), &mut blocks);
         work += context.negotiate(&mut blocks, budget.saturating_sub(work));

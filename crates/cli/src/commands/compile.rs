@@ -347,6 +347,9 @@ fn write_plans(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
             "tried    {plans} within the time limit; --max-plans {} gives the same result again",
             search.plans
         ),
+        StopReason::Interrupted => {
+            writeln!(out, "tried    {plans} until the search was interrupted")
+        }
         _ => writeln!(out, "tried    {plans}"),
     }
 }

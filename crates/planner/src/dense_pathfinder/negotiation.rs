@@ -52,7 +52,8 @@ impl Context<'_> {
             work += done.iter().sum::<u64>();
             let next = self.prices(pass + 1);
             let over: Vec<bool> = blocks.par_iter_mut().map(|b| b.learn(next)).collect();
-            if !over.contains(&true) || work >= budget {
+            let is_over = work >= budget || self.problem.interrupt.is_requested();
+            if !over.contains(&true) || is_over {
                 break;
             }
         }
