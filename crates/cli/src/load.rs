@@ -1,141 +1,34 @@
 //! Loading the machine and the input that the command line names, and compiling them.
 
-use std::collections::HashSet;
+mod compile;
+mod machine;
+
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use conset::input::{self, Input, LoadOptions, LoadedProgram, NodeWords, PartitionUnit};
 use conset::partition_route::placement::Method;
-use conset::steps::{CompiledSteps, StepCompiler};
-use conset::{Algorithm, CompileError, Compiled, Compiler, Objective};
+use conset::{CompileError, Objective};
 use conset_files::Opened;
-use conset_ir::{
-    At, CellId, Document, FileFormat, InputError, Machine, Program, Schedule, machine_file,
-};
+use conset_ir::{At, Document, FileFormat, InputError, Machine};
 use conset_mesh::halo::HaloKind;
 use conset_mesh::patterns;
 
 use crate::args::{
-    AlgorithmArg, By, CompilerArgs, ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs,
-    ObjectiveArg, PlacementArg, WordsArg,
+    CompilerArgs, ElementsArg, HaloArg, InputArgs, ObjectiveArg, PlacementArg, WordsArg,
 };
 use crate::error::CliError;
 use crate::files;
 use crate::memory;
-use crate::interrupt::Search;
 use crate::progress::ProgressDisplay;
-use crate::text::Terminal;
+
+pub(crate) use compile::{Either, any_compiled_file, compiled_by, program, refuse_seed};
+use machine::{chosen_machine, whole_machine, with_dead};
+pub(crate) use machine::{machine, machine_of};
 
 /// Default number of words of each connection of a pattern.
 const PATTERN_WORDS: u32 = 32;
-
-/// The machine of a specification or machine file, with parameters set.
-pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, CliError> {
-    let machine = if spec.ends_with(".toml") {
-        let (name, bytes) = files::read(Path::new(spec))?;
-        let text = std::str::from_utf8(&bytes).map_err(|e| {
-            InputError::new(&name, At::Byte(e.valid_up_to()), "not UTF-8, expected a TOML text")
-        })?;
-        machine_file::parse(&name, text).map_err(|e| CliError::in_source(e, &bytes))?
-    } else {
-        Machine::from_spec(spec)
-            .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?
-    };
-    with_settings(Arc::new(machine), set)
-}
-
-/// The machine with `KEY=VALUE` settings applied.
-fn with_settings(machine: Arc<Machine>, set: &[String]) -> Result<Arc<Machine>, CliError> {
-    if set.is_empty() {
-        return Ok(machine);
-    }
-    let mut parameters = machine.parameters().clone();
-    let mut keys = HashSet::new();
-    for setting in set {
-        let (key, value) = setting.split_once('=').ok_or_else(|| {
-            InputError::new("--param", At::Path(setting.clone()), "expected KEY=VALUE")
-                .help("for example --param channels_per_cell=20")
-        })?;
-        if !keys.insert(key.trim()) {
-            let at = At::Path(key.trim().to_owned());
-            return Err(InputError::new("--param", at, "set twice; expected once").into());
-        }
-        parameters.set(key.trim(), value.trim()).map_err(|e| in_option("--param", e))?;
-    }
-    let changed = machine
-        .with_parameters(parameters)
-        .map_err(|e| InputError::new("--param", At::Path(e.place), e.message))?;
-    Ok(Arc::new(changed))
-}
-
-/// An error about the argument of an option.
-fn in_option(option: &str, mut error: InputError) -> InputError {
-    error.file = option.to_owned();
-    error
-}
-
-/// The machine that the arguments name, else the given default, with settings applied.
-fn chosen_machine(
-    args: &MachineArgs,
-    default: Option<Arc<Machine>>,
-) -> Result<Arc<Machine>, CliError> {
-    Ok(with_dead(whole_machine(args, default)?, &args.dead)?)
-}
-
-/// The same, without the dead parts of `--dead`.
-fn whole_machine(
-    args: &MachineArgs,
-    default: Option<Arc<Machine>>,
-) -> Result<Arc<Machine>, CliError> {
-    match (&args.machine, default) {
-        (Some(spec), _) => machine(spec, &args.params),
-        (None, Some(default)) => with_settings(default, &args.params),
-        (None, None) => machine("iwarp", &args.params),
-    }
-}
-
-/// The machine without the parts that `--dead` names: `c5`, `c0->c1`, or `c0-c1` for both ways.
-fn with_dead(machine: Arc<Machine>, parts: &[String]) -> Result<Arc<Machine>, InputError> {
-    let (mut cells, mut links) = (Vec::new(), Vec::new());
-    for part in parts {
-        let at = || At::Path(part.clone());
-        let cell = |text: &str| {
-            let number = text.trim().strip_prefix('c').and_then(|number| number.parse().ok());
-            number.map(CellId).ok_or_else(|| {
-                InputError::new("--dead", at(), "expected a cell or a link")
-                    .help("c5 is a cell, c0->c1 a link, c0-c1 the links between two cells")
-            })
-        };
-        let (from, to, both) = match (part.split_once("->"), part.split_once('-')) {
-            (Some((from, to)), _) => (cell(from)?, cell(to)?, false),
-            (None, Some((from, to))) => (cell(from)?, cell(to)?, true),
-            (None, None) => {
-                cells.push(cell(part)?);
-                continue;
-            }
-        };
-        let pairs = [(from, to), (to, from)];
-        // If the cells are linked in one direction only, that direction is meant.
-        let linked = |pair: &(CellId, CellId)| machine.with_dead(&[], &[*pair]).is_ok();
-        let meant = pairs.into_iter().filter(|pair| both && linked(pair));
-        let before = links.len();
-        links.extend(meant);
-        if links.len() == before {
-            links.push((from, to));
-        }
-    }
-    if cells.is_empty() && links.is_empty() {
-        return Ok(machine);
-    }
-    let changed = machine.with_dead(&cells, &links);
-    Ok(Arc::new(changed.map_err(|e| InputError::new("--dead", At::Path(e.place), e.message))?))
-}
-
-/// The machine that the arguments name, for subcommands without an input.
-pub(crate) fn machine_of(args: &MachineArgs) -> Result<Arc<Machine>, CliError> {
-    chosen_machine(args, None)
-}
 
 /// A program to compile, and the machine to compile it for.
 pub(crate) struct LoadedInput {
@@ -182,6 +75,15 @@ impl From<ElementsArg> for PartitionUnit {
     }
 }
 
+impl From<ObjectiveArg> for Objective {
+    fn from(arg: ObjectiveArg) -> Self {
+        match arg {
+            ObjectiveArg::Time => Objective::Time,
+            ObjectiveArg::Phases => Objective::Phases,
+        }
+    }
+}
+
 /// Reads the input that the arguments name.
 pub(crate) fn input(args: &InputArgs, bar: &mut ProgressDisplay) -> Result<LoadedInput, CliError> {
     input_for(args, &PartitionGoal::default(), false, bar)
@@ -202,7 +104,7 @@ impl PartitionGoal {
     /// The goal of a compilation with the given options.
     pub(crate) fn of(args: &CompilerArgs) -> Self {
         Self {
-            objective: args.objective.map_or(Objective::default(), objective),
+            objective: args.objective.map_or(Objective::default(), Objective::from),
             max_plans: args.max_plans,
             time_limit: args.time_limit,
         }
@@ -313,13 +215,6 @@ fn perhaps_pattern(args: &InputArgs, error: InputError) -> InputError {
     }
 }
 
-fn objective(arg: ObjectiveArg) -> Objective {
-    match arg {
-        ObjectiveArg::Time => Objective::Time,
-        ObjectiveArg::Phases => Objective::Phases,
-    }
-}
-
 fn method(arg: PlacementArg) -> Method {
     match arg {
         PlacementArg::Given => Method::Given,
@@ -358,152 +253,6 @@ fn refuse_placement(args: &InputArgs) -> Result<(), InputError> {
     }
 }
 
-/// The program of an input and its machine, also of an input that is compiled already.
-///
-/// # Errors
-/// Options that would change the machine of a compiled input; an image or a machine.
-pub(crate) fn program(
-    job: &LoadedInput,
-    args: &InputArgs,
-) -> Result<(Arc<Machine>, Program), CliError> {
-    Ok(match &job.input {
-        Input::Program(loaded) => (job.machine.clone(), loaded.program.clone()),
-        Input::Schedule(schedule) => {
-            refuse_recompiling(&args.options.machine, None, "schedule")?;
-            (schedule.machine().clone(), schedule.program())
-        }
-        Input::Steps(schedule) => {
-            refuse_recompiling(&args.options.machine, None, "schedule of steps")?;
-            (schedule.machine().clone(), schedule.program())
-        }
-        Input::Image(_) => return Err(not_a_program(&args.input, "an image").into()),
-        Input::Machine(_) => return Err(not_a_program(&args.input, "a machine").into()),
-    })
-}
-
-/// Compiles a program, or imports a schedule or an image.
-pub(crate) fn compiled(
-    job: &LoadedInput,
-    input: &InputArgs,
-    compiler: &CompilerArgs,
-    bar: &mut ProgressDisplay,
-) -> Result<Compiled, CliError> {
-    let result = match &job.input {
-        Input::Program(loaded) => {
-            let end = deadline(compiler)?;
-            let previous = compiler.reuse.as_deref().map(|file| earlier(file, bar)).transpose()?;
-            let search = Search::begin(bar.is_quiet());
-            configured(&job.machine, input.seed(), compiler, end)
-                .interrupted_by(search.interrupt())
-                .reuse(previous.as_ref())
-                .observer(|p| bar.observe(p))
-                .compile(&loaded.program)
-                .and_then(|compiled| {
-                    compiled.with_part_map(loaded.part_map.clone()).map_err(|error| {
-                        CompileError::Bug { stage: "placement", message: error.to_string() }
-                    })
-                })
-        }
-        Input::Schedule(schedule) => {
-            refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
-            Compiled::import(schedule.clone(), &mut |p| bar.observe(p))
-        }
-        Input::Steps(_) => return Err(is_steps(&input.input).into()),
-        Input::Image(image) => {
-            refuse_recompiling(&input.options.machine, Some(compiler), "image")?;
-            Compiled::import_image(image.clone(), &mut |p| bar.observe(p))
-        }
-        Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
-    };
-    result.map_err(|e| match (e, &compiler.reuse) {
-        // The only input that the checker can refuse here is the earlier schedule.
-        (CompileError::Rejected(rejection), Some(old)) => {
-            CliError::Violations { file: Some(old.display().to_string()), rejection }
-        }
-        (e, _) => CliError::of_compile(e, &job.bytes),
-    })
-}
-
-/// A compiler with the options of the command line; `end` is when its search has to end.
-fn configured<'a>(
-    machine: &Arc<Machine>,
-    seed: u64,
-    args: &CompilerArgs,
-    end: Option<Instant>,
-) -> Compiler<'a> {
-    let mut compiler = Compiler::new(machine)
-        .seed(seed)
-        .max_phases(args.max_phases)
-        .rip_up_iterations(args.rip_up_iterations)
-        .max_plans(args.max_plans)
-        .unlimited(args.unlimited);
-    if args.algorithm == Some(AlgorithmArg::Paper) {
-        compiler = compiler.algorithm(Algorithm::Paper);
-    }
-    if let Some(objective) = args.objective {
-        compiler = compiler.objective(self::objective(objective));
-    }
-    if let Some(end) = end {
-        compiler = compiler.stop_when(move || Instant::now() >= end);
-    }
-    if args.explain_search {
-        let start = Instant::now();
-        compiler = compiler.clock(move || start.elapsed());
-    }
-    for group in &args.fuse {
-        compiler = compiler.fuse(group.split(',').map(str::trim));
-    }
-    compiler
-}
-
-/// The greatest time limit in seconds: a year, so that no clock overflows.
-const TIME_LIMIT_MAX: f64 = 365.0 * 86400.0;
-
-/// When the search has to end, if there is a time limit.
-///
-/// # Errors
-/// Options of the search together with the paper's algorithm; an invalid time limit.
-fn deadline(compiler: &CompilerArgs) -> Result<Option<Instant>, InputError> {
-    let wrong = |option: &str, at: At, message: &str| InputError::new(option, at, message);
-    let tried = [
-        ("--objective", compiler.objective.is_some()),
-        ("--time-limit", compiler.time_limit.is_some()),
-        ("--max-plans", compiler.max_plans.is_some()),
-        ("--explain-search", compiler.explain_search),
-    ];
-    if let (Some(AlgorithmArg::Paper), Some((option, _))) =
-        (&compiler.algorithm, tried.iter().find(|(_, given)| *given))
-    {
-        return Err(wrong(option, At::Whole, "--algorithm paper does not search")
-            .help("leave out this option, or --algorithm paper"));
-    }
-    let Some(seconds) = compiler.time_limit else { return Ok(None) };
-    if !(0.0..=TIME_LIMIT_MAX).contains(&seconds) {
-        let at = At::Path(format!("{seconds:?}"));
-        return Err(wrong("--time-limit", at, "expected seconds, at most a year"));
-    }
-    Ok(Some(Instant::now() + Duration::from_secs_f64(seconds)))
-}
-
-/// The schedule in a file for `--reuse`. The library checks it.
-fn earlier(file: &Path, bar: &mut ProgressDisplay) -> Result<Schedule, CliError> {
-    let (name, bytes) = files::read(file)?;
-    match document(&name, &bytes, bar)? {
-        Input::Schedule(schedule) => Ok(schedule),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p))
-            .map(|compiled| compiled.schedule().clone())
-            .map_err(|e| CliError::of_compile(e, &bytes)),
-        Input::Steps(_) => Err(is_steps(&name).into()),
-        Input::Program(_) | Input::Machine(_) => Err(not_compiled(&name).into()),
-    }
-}
-
-/// The error for a schedule of steps where phases are needed.
-pub(crate) fn is_steps(name: &str) -> InputError {
-    wrong_kind(name, "this is a schedule of steps; expected one of phases, or an image")
-        .help("conset run, verify, emit, show, why, diff and info read schedules of steps")
-}
-
 /// The error for a file of a kind that the subcommand does not accept.
 pub(crate) fn wrong_kind(name: &str, message: impl Into<String>) -> InputError {
     InputError::new(name, At::Whole, message)
@@ -513,49 +262,6 @@ pub(crate) fn wrong_kind(name: &str, message: impl Into<String>) -> InputError {
 pub(crate) fn not_a_program(name: &str, what: &str) -> InputError {
     let wanted = "expected a mesh, graph, matrix, connection set or schedule";
     wrong_kind(name, format!("this is {what}; {wanted}"))
-}
-
-/// Refuses a seed for an input that is already compiled.
-pub(crate) fn refuse_seed(job: &LoadedInput, options: &InputOptions) -> Result<(), InputError> {
-    if options.seed.is_none() || matches!(job.input, Input::Program(_)) {
-        return Ok(());
-    }
-    let message = "the input is already compiled; --seed has no effect";
-    Err(InputError::new("--seed", At::Whole, message).help("leave out --seed"))
-}
-
-/// Refuses options that would have no effect, because the input is already compiled.
-pub(crate) fn refuse_recompiling(
-    machine: &MachineArgs,
-    compiler: Option<&CompilerArgs>,
-    what: &str,
-) -> Result<(), InputError> {
-    let given = |option: fn(&CompilerArgs) -> bool| compiler.is_some_and(option);
-    let options = [
-        ("--machine", machine.machine.is_some()),
-        ("--param", !machine.params.is_empty()),
-        ("--dead", !machine.dead.is_empty()),
-        ("--by", given(|c| c.by.is_some())),
-        ("--algorithm", given(|c| c.algorithm.is_some())),
-        ("--objective", given(|c| c.objective.is_some())),
-        ("--rip-up-iterations", given(|c| c.rip_up_iterations.is_some())),
-        ("--max-phases", given(|c| c.max_phases.is_some())),
-        ("--time-limit", given(|c| c.time_limit.is_some())),
-        ("--max-plans", given(|c| c.max_plans.is_some())),
-        ("--explain-search", given(|c| c.explain_search)),
-        ("--unlimited", given(|c| c.unlimited)),
-        ("--reuse", given(|c| c.reuse.is_some())),
-        ("--fuse", given(|c| !c.fuse.is_empty())),
-    ];
-    match options.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((option, _)) => Err(InputError::new(
-            *option,
-            At::Whole,
-            format!("the input is a {what}, which is already compiled for its own machine"),
-        )
-        .help(format!("leave out {option}, or compile the original input again"))),
-    }
 }
 
 fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
@@ -588,126 +294,6 @@ fn in_either(error: CompileError, bytes: &[u8], others: &[&Option<(String, Vec<u
     let named = |file: &&(String, Vec<u8>)| matches!(&error, CompileError::Input(input) if input.file == file.0);
     let other = others.iter().filter_map(|file| file.as_ref()).find(named);
     CliError::of_compile(error, other.map_or(bytes, |file| &file.1))
-}
-
-/// A compiled program of either kind.
-pub(crate) enum Either {
-    Phases(Box<Compiled>),
-    Steps(Box<CompiledSteps>),
-}
-
-/// The compiled program of either kind in a file, checked.
-pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = ProgressDisplay::new(terminal.quiet);
-    let boxed = |compiled| Either::Phases(Box::new(compiled));
-    match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => {
-            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
-        }
-        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
-    }
-    .map_err(|e| CliError::of_compile(e, &bytes))
-}
-
-/// Compiles a program to what `--by` states, or imports a compiled file.
-pub(crate) fn compiled_by(
-    job: &LoadedInput,
-    input: &InputArgs,
-    compiler: &CompilerArgs,
-    bar: &mut ProgressDisplay,
-) -> Result<Choice, CliError> {
-    let phases = |bar: &mut ProgressDisplay| {
-        compiled(job, input, compiler, bar).map(|compiled| Either::Phases(Box::new(compiled)))
-    };
-    let (chosen, other) = match (&job.input, compiler.by.unwrap_or(By::Phases)) {
-        (Input::Steps(schedule), _) => {
-            refuse_recompiling(&input.options.machine, Some(compiler), "schedule of steps")?;
-            let import = CompiledSteps::import(schedule.clone());
-            let import = import.and_then(CompiledSteps::with_claims);
-            let import = import.map_err(|e| CliError::of_compile(e, &job.bytes))?;
-            (Either::Steps(Box::new(import)), None)
-        }
-        (Input::Program(loaded), By::Steps) => {
-            let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
-            (Either::Steps(Box::new(steps)), None)
-        }
-        (Input::Program(loaded), By::Best) => {
-            let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
-            let phases = compiled(job, input, compiler, bar)?;
-            let sets = phases.schedule().sets().iter();
-            let clocks: u64 = sets.map(|set| set.predicted_clocks).sum();
-            match steps.predicted_clocks() < clocks {
-                true => {
-                    let other = ("phases", clocks);
-                    (Either::Steps(Box::new(steps)), Some(other))
-                }
-                false => {
-                    let other = ("steps", steps.predicted_clocks());
-                    (Either::Phases(Box::new(phases)), Some(other))
-                }
-            }
-        }
-        _ => {
-            if let Some(AlgorithmArg::Steps(planner)) = &compiler.algorithm {
-                let message = format!("{} is a planner of steps", planner.name());
-                let error = InputError::new("--algorithm", At::Whole, message);
-                return Err(error.help("add --by steps").into());
-            }
-            (phases(bar)?, None)
-        }
-    };
-    Ok(Choice { chosen, other })
-}
-
-/// A compiled program, and what else it was compared with: its name and its clocks.
-pub(crate) struct Choice {
-    pub(crate) chosen: Either,
-    pub(crate) other: Option<(&'static str, u64)>,
-}
-
-fn compiled_to_steps(
-    job: &LoadedInput,
-    loaded: &LoadedProgram,
-    input: &InputArgs,
-    args: &CompilerArgs,
-    bar: &mut ProgressDisplay,
-) -> Result<CompiledSteps, CliError> {
-    let best = args.by == Some(By::Best);
-    let unused = [
-        ("--reuse", args.reuse.is_some()),
-        ("--fuse", !args.fuse.is_empty()),
-        ("--objective", args.objective.is_some()),
-        ("--max-phases", args.max_phases.is_some()),
-        ("--time-limit", args.time_limit.is_some()),
-        ("--rip-up-iterations", args.rip_up_iterations.is_some() && !best),
-        ("--algorithm", args.algorithm.is_some() && best),
-        ("--algorithm paper", args.algorithm == Some(AlgorithmArg::Paper)),
-    ];
-    if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
-        let by = if best { "--by best" } else { "--by steps" };
-        let message = format!("{option} has no effect with {by}");
-        let error = InputError::new(*option, At::Whole, message);
-        return Err(error.help(format!("leave out {option}, or {by}")).into());
-    }
-    let mut compiler = StepCompiler::new(&job.machine)
-        .seed(input.seed())
-        .max_plans(args.max_plans)
-        .unlimited(args.unlimited);
-    if let Some(AlgorithmArg::Steps(planner)) = &args.algorithm {
-        compiler = compiler.algorithm(planner.clone());
-    }
-    compiler
-        .compile(&loaded.program, &mut |p| bar.observe(p))
-        .and_then(|compiled| {
-            compiled.with_part_map(loaded.part_map.clone()).map_err(|error| CompileError::Bug {
-                stage: "placement",
-                message: error.to_string(),
-            })
-        })
-        .map_err(|e| CliError::of_compile(e, &job.bytes))
 }
 
 /// The contents of a file in one of the project's own formats.
