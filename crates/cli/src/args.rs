@@ -8,6 +8,7 @@ mod compiler;
 mod input;
 mod predict;
 mod show;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ pub(crate) use input::{
     ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs, PlacementArg, WordsArg,
 };
 pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced};
+pub(crate) use sweep::SweepArgs;
 pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs};
 
 /// A whole number from `least` to `most`.
@@ -70,6 +72,7 @@ impl Command {
             Command::Compile(_) => "compile",
             Command::Run(_) => "run",
             Command::Predict(_) => "predict",
+            Command::Sweep(_) => "sweep",
             Command::Reproduce(_) => "reproduce",
             Command::Show(_) => "show",
             Command::View(_) => "view",
@@ -93,6 +96,7 @@ impl Command {
             Command::Run(args) => args.input.input.clone(),
             Command::Bound(args) => args.input.input.clone(),
             Command::Predict(args) => args.input.input.clone(),
+            Command::Sweep(args) => args.input.input.clone(),
             Command::Reproduce(_) => "reproduce".into(),
             Command::Show(args) => args.file_and_view().0.to_owned(),
             Command::View(args) => args.input.input.clone(),
@@ -130,6 +134,13 @@ apply) and steps (the prediction of `conset compile`). With --measure every way 
 emulated fabric, and the error of each model is printed. C3 units are no clocks: the errors of c3
 are those after fitting one factor to the measurements.")]
     Predict(PredictArgs),
+    /// Compile an input for every combination of some machine parameters and options, execute it, and
+    /// compare the clocks.
+    #[command(after_help = "\
+Example: conset sweep pattern:all-to-all --vary channels_per_cell=8..32+4 --vary streams=1,2
+         conset sweep mesh.msh --vary machine=torus:4x4,mesh:4x4 --vary t_sync=0..800+100 -o sweep.html
+A combination that fails is a row with its error.")]
+    Sweep(SweepArgs),
     /// Reproduce the tables and figures of the ConSet paper, or of others.
     #[command(after_help = "\
 Example: conset reproduce 2 --figures figures

@@ -64,6 +64,7 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
         Command::Compile(args) => commands::compile::run(args, terminal),
         Command::Run(args) => commands::run::run(args, terminal),
         Command::Predict(args) => commands::predict::run(args, terminal),
+        Command::Sweep(args) => commands::sweep::run(args, terminal),
         Command::Reproduce(args) => commands::reproduce::run(args, terminal),
         Command::Show(args) => commands::show::run(args, terminal),
         Command::View(args) => commands::view::run(args, terminal),

@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 85] = [
+const SUCCESSES: [&str; 88] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -102,6 +102,9 @@ const SUCCESSES: [&str; 85] = [
     "view a.json -o a.html",
     "view a.json b.json -o ab.html",
     "view plate.msh --machine iwarp:3x3 -o plate.html",
+    "sweep pattern:torus --machine ring:5 --vary words=1,8 --vary streams=1..2",
+    "sweep pattern:torus --machine cm5:8 --by steps --predict --vary words=1..8*2 -o sweep.html",
+    "sweep pattern:torus --vary machine=ring:5,ring:0 -o sweep.csv",
     "machines",
     "machines cm5:8",
     "machines iwarp -o mine.toml",

@@ -23,6 +23,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod assemble;
+mod chart;
 mod columns;
 mod head;
 mod machine;
@@ -36,6 +37,7 @@ use conset::steps::CompiledSteps;
 use conset_mesh::surface::Surface;
 
 pub use assemble::page;
+pub use chart::{Chart, Series};
 
 /// A compiled program of either kind.
 #[derive(Clone, Copy, Debug)]
