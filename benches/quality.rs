@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use conset::chart::{Chart, Line, Series, Style};
+use conset::chart::{Chart, Line, Scale, Series, Style};
 use conset::input::{Input, LoadOptions};
 use conset::{Compiled, Compiler, Objective, input, run};
 use conset_benches::{
@@ -323,6 +323,7 @@ fn plot(all: &[Growth]) -> String {
         x_ticks: (1..=7).map(|p| (place(10f64.powi(p)), format!("10^{p}"))).collect(),
         series,
         style: Style::Lines,
+        scale: Scale::Logarithmic,
     };
     chart.svg()
 }

@@ -23,12 +23,12 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 mod assemble;
-mod chart;
 mod columns;
 mod head;
 mod machine;
 mod mesh;
 mod phases;
+mod report;
 mod steps;
 
 use conset::Compiled;
@@ -37,7 +37,7 @@ use conset::steps::CompiledSteps;
 use conset_mesh::surface::Surface;
 
 pub use assemble::page;
-pub use chart::{Chart, Series};
+pub use report::ReportPage;
 
 /// A compiled program of either kind.
 #[derive(Clone, Copy, Debug)]

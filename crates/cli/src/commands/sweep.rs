@@ -12,10 +12,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, FromArgMatches};
+use conset::chart::{Chart, Line, Scale, Series, Style};
 use conset::run;
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{to_f64, to_u64};
 use conset_ir::{At, InputError, Parameters};
-use conset_view::{Chart, Series};
+use conset_view::ReportPage;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -140,7 +141,7 @@ pub(crate) fn run(args: &SweepArgs, terminal: &Terminal) -> Result<(), CliError>
         OutputTarget::new(path).write(|out| match output {
             SweepOutput::Csv => table.write(out, TableFormat::Csv),
             SweepOutput::Page => {
-                out.write_all(chart(&args.input.input, &names, &report).page().as_bytes())
+                out.write_all(page(&args.input.input, &names, &report).html().as_bytes())
             }
         })?;
         if path == Path::new("-") {
@@ -340,48 +341,97 @@ fn write_summary(out: &mut dyn Write, report: &SweepReport, asked: usize) -> io:
     Ok(())
 }
 
-/// The chart of a sweep: clocks over the first variable that has several values, and a line for each
-/// combination of the others.
-fn chart(input: &str, names: &[&str], report: &SweepReport) -> Chart {
+/// The colours of the lines of a chart, which colour-blind readers can tell apart.
+const COLOURS: [&str; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
+
+/// The greatest number of labels along the horizontal axis of a chart.
+const LABELS_MAX: usize = 12;
+
+/// The greatest ratio of numbers that are placed on a linear scale.
+const LINEAR_MAX: f64 = 20.0;
+
+/// The page of a sweep: clocks over the first variable that has several values, with a line for each
+/// combination of the others, and the table.
+fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
     let rows = &report.combinations;
-    let several = |column: &usize| rows.iter().any(|row| row.settings[*column].value != rows[0].settings[*column].value);
+    let value = |row: &Combination, column: usize| row.settings[column].value.clone();
+    let several =
+        |column: &usize| rows.iter().any(|row| value(row, *column) != value(&rows[0], *column));
     let column = (0..names.len()).find(several).unwrap_or(0);
-    let mut labels: Vec<&str> = Vec::new();
-    let mut series: Vec<Series> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    let mut lines: Vec<(String, Vec<&Combination>)> = Vec::new();
     for row in rows {
-        let label = row.settings[column].value.as_str();
-        if !labels.contains(&label) {
-            labels.push(label);
+        if !labels.contains(&value(row, column)) {
+            labels.push(value(row, column));
         }
-    }
-    for row in rows {
         let others = (0..names.len()).filter(|other| *other != column && several(other));
-        let name: Vec<String> = others
-            .map(|other| format!("{} {}", names[other], row.settings[other].value))
-            .collect();
+        let name: Vec<String> =
+            others.map(|other| format!("{} {}", names[other], value(row, other))).collect();
         let name = name.join(", ");
-        let line = match series.iter().position(|line| line.name == name) {
-            Some(line) => line,
-            None => {
-                series.push(Series { name, points: vec![None; labels.len()] });
-                series.len() - 1
-            }
-        };
-        let at = labels.iter().position(|label| *label == row.settings[column].value);
-        if let (Some(at), Some(clocks)) = (at, &row.clocks) {
-            series[line].points[at] = Some((clocks.clocks(), clocks.bound_clocks));
+        match lines.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, line)) => line.push(row),
+            None => lines.push((name, vec![row])),
         }
     }
-    let table = table(names, report);
-    Chart {
-        title: format!("conset sweep {input}"),
-        x: names[column].to_owned(),
-        labels: labels.into_iter().map(str::to_owned).collect(),
-        y: "clocks".to_owned(),
+    let places = places(&labels);
+    let place = |row: &Combination| {
+        let label = value(row, column);
+        labels.iter().position(|other| *other == label).map_or(0.0, |at| places[at])
+    };
+    let mut series = Vec::new();
+    for ((name, line), colour) in lines.iter().zip(COLOURS) {
+        let points = |of: fn(&Clocks) -> u64| {
+            let point = |row: &&Combination| Some((place(row), to_f64(of(row.clocks.as_ref()?))));
+            line.iter().filter_map(point).collect()
+        };
+        let (clocks, bound) = match name.as_str() {
+            "" => ("clocks".to_owned(), "bound".to_owned()),
+            name => (name.to_owned(), format!("{name}: bound")),
+        };
+        let points = [(clocks, Line::Solid, points(Clocks::clocks)), (bound, Line::Dashed, points(|c| c.bound_clocks))];
+        series.extend(points.map(|(name, line, points)| Series { name, colour, line, points }));
+    }
+    let stride = labels.len().div_ceil(LABELS_MAX).max(1);
+    let chart = Chart {
+        title: String::new(),
+        x_label: names[column].to_owned(),
+        y_label: "clocks".to_owned(),
+        x_ticks: places.iter().copied().zip(labels.iter().cloned()).step_by(stride).collect(),
         series,
+        style: Style::Lines,
+        scale: Scale::Linear,
+    };
+    let table = table(names, report);
+    ReportPage {
+        title: format!("conset sweep {input}"),
+        charts: vec![chart.svg()],
+        note: match lines.len() > COLOURS.len() {
+            true => format!("The chart has the first {} of {} lines.", COLOURS.len(), lines.len()),
+            false => String::new(),
+        },
         header: table.columns().map(str::to_owned).collect(),
         rows: table.human_rows().collect(),
     }
+}
+
+/// The places of labels along an axis, from 0 to 1: on a scale, linear or logarithmic, if all are
+/// numbers, and otherwise evenly spaced.
+fn places(labels: &[String]) -> Vec<f64> {
+    let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
+    let numbers = numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()));
+    let numbers = numbers.unwrap_or_else(|| (0..to_u64(labels.len())).map(to_f64).collect());
+    let ends = |numbers: &[f64]| {
+        let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+        (least, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let (least, most) = ends(&numbers);
+    let numbers = match least > 0.0 && most / least > LINEAR_MAX {
+        true => numbers.iter().map(|number| number.ln()).collect(),
+        false => numbers,
+    };
+    let (least, most) = ends(&numbers);
+    numbers.iter().map(|number| (number - least) / (most - least).max(f64::MIN_POSITIVE)).collect()
 }
 
 /// The table of a sweep.
@@ -423,4 +473,20 @@ fn table(names: &[&str], report: &SweepReport) -> TableRows {
         table.rows.push(fields);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_placed_on_a_scale_and_names_evenly() {
+        let places = |labels: &[&str]| places(&labels.iter().map(|&l| l.into()).collect::<Vec<_>>());
+        assert_eq!(places(&["0", "10", "40"]), [0.0, 0.25, 1.0]);
+        assert_eq!(places(&["ring:3", "torus:4x4", "5"]), [0.0, 0.5, 1.0]);
+        let doubled = places(&["8", "64", "512"]);
+        assert!((doubled[1] - 0.5).abs() < 1e-9, "{doubled:?}");
+        assert_eq!(places(&["7"]), [0.0]);
+        assert!(places(&[]).is_empty());
+    }
 }
