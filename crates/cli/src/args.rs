@@ -23,8 +23,8 @@ pub(crate) use input::{
     ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs, PlacementArg, WordsArg,
 };
 pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced};
-pub(crate) use sweep::SweepArgs;
 pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs};
+pub(crate) use sweep::SweepArgs;
 
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {

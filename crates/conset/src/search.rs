@@ -503,7 +503,10 @@ impl<'a> PlanSearch<'a> {
     fn two_chains(&self, from: [(&Priced, bool); 2], streams: u64, seed: u64) -> Candidate {
         let chain = |(from, even): (&Priced, bool), seed: u64| {
             let base = merged(from.clone(), seed)?;
-            Candidate::Ok(locally_improved(&base, even, streams, seed, self.task.interrupt())?.unwrap_or(base))
+            Candidate::Ok(
+                locally_improved(&base, even, streams, seed, self.task.interrupt())?
+                    .unwrap_or(base),
+            )
         };
         let [a, b] = from;
         let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));

@@ -224,9 +224,7 @@ pub fn plans(
         Planner::EdgeColoring => edge_coloring_plans(task, options, work)?,
         Planner::RoundPathfinder => round_pathfinder_plans(task, options)?,
         Planner::PreemptiveList => preemptive_list_plans(machine, set, bounds, options)?,
-        Planner::LoadAnnealing => {
-            load_annealing_plan(task, options, work)?.into_iter().collect()
-        }
+        Planner::LoadAnnealing => load_annealing_plan(task, options, work)?.into_iter().collect(),
         Planner::PhasePathfinder => timed_plan(task, work, |problem| {
             phase_pathfinder::plan(
                 problem,

@@ -79,7 +79,8 @@ mod tests {
             rows: vec![vec!["\"1\"".to_owned()]],
         }
         .html();
-        for part in ["<title>a &lt; b</title>", "<svg></svg>", "x &amp; y", "&lt;h&gt;", "&quot;1"] {
+        for part in ["<title>a &lt; b</title>", "<svg></svg>", "x &amp; y", "&lt;h&gt;", "&quot;1"]
+        {
             assert!(page.contains(part), "{part}");
         }
     }

@@ -92,7 +92,9 @@ struct SweepReport {
 pub(crate) fn run(args: &SweepArgs, terminal: &Terminal) -> Result<(), CliError> {
     if args.input.input == "-" {
         let message = "a sweep reads its input more than once; standard input can be read once";
-        return Err(InputError::new("<stdin>", At::Whole, message).help("save it in a file").into());
+        return Err(InputError::new("<stdin>", At::Whole, message)
+            .help("save it in a file")
+            .into());
     }
     let output = args.output.as_deref().map(SweepOutput::of).transpose()?;
     if let Some(path) = &args.output {
@@ -191,8 +193,10 @@ fn settings(args: &SweepArgs) -> Result<Vec<Vec<Setting>>, InputError> {
     let sizes = args.vary.iter().map(|variable| variable.values.len());
     let count = sizes.fold(1usize, usize::saturating_mul);
     if count > COMBINATIONS_MAX {
-        return Err(wrong(format!("{count} combinations; at most {COMBINATIONS_MAX} are compiled"))
-            .help("vary fewer values at a time"));
+        return Err(wrong(format!(
+            "{count} combinations; at most {COMBINATIONS_MAX} are compiled"
+        ))
+        .help("vary fewer values at a time"));
     }
     let mut combinations = vec![Vec::new()];
     for variable in &args.vary {
@@ -268,7 +272,8 @@ fn clocks(args: &SweepArgs, predict: bool) -> Result<Clocks, CliError> {
             let measured_clocks = match predict {
                 true => None,
                 false => {
-                    let runs = run::run(&compiled, seed, false, &mut |_| ()).map_err(|e| bug(&e))?;
+                    let runs =
+                        run::run(&compiled, seed, false, &mut |_| ()).map_err(|e| bug(&e))?;
                     if let Some(run) = runs.iter().find(|run| !run.summary.payload_ok) {
                         let set = &run.summary.set;
                         let message = format!("set `{set}`: words were not delivered correctly");
@@ -389,7 +394,10 @@ fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
             "" => ("clocks".to_owned(), "bound".to_owned()),
             name => (name.to_owned(), format!("{name}: bound")),
         };
-        let points = [(clocks, Line::Solid, points(Clocks::clocks)), (bound, Line::Dashed, points(|c| c.bound_clocks))];
+        let points = [
+            (clocks, Line::Solid, points(Clocks::clocks)),
+            (bound, Line::Dashed, points(|c| c.bound_clocks)),
+        ];
         series.extend(points.map(|(name, line, points)| Series { name, colour, line, points }));
     }
     let stride = labels.len().div_ceil(LABELS_MAX).max(1);
@@ -481,7 +489,8 @@ mod tests {
 
     #[test]
     fn numbers_are_placed_on_a_scale_and_names_evenly() {
-        let places = |labels: &[&str]| places(&labels.iter().map(|&l| l.into()).collect::<Vec<_>>());
+        let places =
+            |labels: &[&str]| places(&labels.iter().map(|&l| l.into()).collect::<Vec<_>>());
         assert_eq!(places(&["0", "10", "40"]), [0.0, 0.25, 1.0]);
         assert_eq!(places(&["ring:3", "torus:4x4", "5"]), [0.0, 0.5, 1.0]);
         let doubled = places(&["8", "64", "512"]);

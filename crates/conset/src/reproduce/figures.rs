@@ -9,7 +9,7 @@ use conset_ir::convert::to_f64;
 
 use super::beside::{Exhibit, PaperTable};
 use super::{Bandwidths, meshes, paper, patterns};
-use crate::chart::{Scale, Chart, Line, Series, Style};
+use crate::chart::{Chart, Line, Scale, Series, Style};
 
 const CONSET: &str = "#0072b2";
 const MESSAGES: &str = "#d55e00";

@@ -109,7 +109,8 @@ fn refined(routing: &Routing, seed: u64) -> Option<Routed> {
     let ports = ports(machine, set);
     let even = seed.is_multiple_of(2);
     let never = Interrupt::default();
-    local_search(&timetable, even, 4000, seed, &never, &mut |streams| run(set, &ports, streams)).unwrap()
+    local_search(&timetable, even, 4000, seed, &never, &mut |streams| run(set, &ports, streams))
+        .unwrap()
 }
 
 proptest! {
