@@ -6,14 +6,15 @@
 
 mod compiler;
 mod input;
+mod output;
 mod predict;
 mod show;
 mod sweep;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use conset_ir::convert::to_u64;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use conset_ir::limits;
 
 pub(crate) use compiler::{
@@ -22,8 +23,11 @@ pub(crate) use compiler::{
 pub(crate) use input::{
     ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs, PlacementArg, WordsArg,
 };
+pub(crate) use output::{TableArgs, TableFormat};
 pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced};
-pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs};
+#[cfg(test)]
+pub(crate) use show::VIEWS;
+pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs, is_view, view_names};
 pub(crate) use sweep::SweepArgs;
 
 /// A whole number from `least` to `most`.
@@ -41,6 +45,7 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
     name = "conset",
     version,
     max_term_width = 100,
+    disable_help_subcommand = true,
     after_help = "\
 Exit codes: 0 success, 1 infeasible or rejected, 2 wrong usage or input, 3 bug in conset.
 
@@ -56,13 +61,65 @@ pub(crate) struct Cli {
     /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Do not show progress.
+    /// Print only errors, and what -o -, --json or --format ask for.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Colours of errors and help. With auto, terminals get them unless NO_COLOR is set.
+    #[arg(long, global = true, value_name = "WHEN", default_value_t)]
+    pub(crate) color: clap::ColorChoice,
     /// Memory limit, such as 4GiB or 500MB; inputs that need more are refused [default: three
     /// quarters of the available memory].
     #[arg(long, global = true, value_name = "SIZE", value_parser = crate::memory::size)]
     pub(crate) memory: Option<u64>,
+}
+
+/// The command line of this process.
+///
+/// # Errors
+/// Wrong arguments, or a request for help.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let cli = Cli::from_arg_matches(&parser().try_get_matches()?)?;
+    let topic = match &cli.command {
+        Command::Help(HelpArgs { topic }) if topic.as_deref() != Some("words") => topic,
+        _ => return Ok(cli),
+    };
+    let words = ["conset"].into_iter().chain(topic.as_deref()).chain(["--help"]);
+    // Help is an error for clap.
+    Cli::from_arg_matches(&parser().try_get_matches_from(words)?)
+}
+
+/// The parser, with the former names of options that only some subcommands have.
+pub(crate) fn parser() -> clap::Command {
+    // In `predict` and `bound`, which print tables, this is the format of the output.
+    let former = ["compile", "run", "view", "verify", "info"];
+    former.into_iter().fold(Cli::command(), |parser, name| {
+        let renamed = |argument: clap::Arg| argument.alias("format");
+        parser.mut_subcommand(name, |command| command.mut_arg("input_format", renamed))
+    })
+}
+
+/// The colours that a command line which clap refused asks for.
+pub(crate) fn color_of(arguments: impl Iterator<Item = OsString>) -> anstream::ColorChoice {
+    let words: Vec<OsString> = arguments.collect();
+    let joined = words.iter().filter_map(|word| word.to_str()?.strip_prefix("--color="));
+    let pairs = words.windows(2).filter(|pair| pair[0] == "--color");
+    let choice = joined.chain(pairs.filter_map(|pair| pair[1].to_str())).last();
+    color(choice.and_then(|choice| choice.parse().ok()).unwrap_or_default())
+}
+
+fn color(choice: clap::ColorChoice) -> anstream::ColorChoice {
+    match choice {
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+}
+
+impl Cli {
+    /// When errors are coloured.
+    pub(crate) fn color(&self) -> anstream::ColorChoice {
+        color(self.color)
+    }
 }
 
 impl Command {
@@ -85,29 +142,74 @@ impl Command {
             Command::Machines(_) => "machines",
             Command::Patterns(_) => "patterns",
             Command::Generate(_) => "generate",
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
+            Command::Help(_) => "help",
         }
+    }
+
+    /// The file that the subcommand writes; `-` if it writes to standard output.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        let stdout = Path::new("-");
+        match self {
+            Command::Compile(args) => args.output.as_deref(),
+            Command::Run(args) => args.trace.as_deref(),
+            Command::Sweep(args) => args.output.as_deref(),
+            Command::View(args) => Some(&args.output),
+            Command::Machines(args) => args.output.as_deref(),
+            Command::Patterns(args) if args.pattern.is_some() => {
+                Some(args.output.as_deref().unwrap_or(stdout))
+            }
+            Command::Generate(args) if args.mesh.is_some() => {
+                Some(args.output.as_deref().unwrap_or(stdout))
+            }
+            Command::Completions(args) => Some(args.output.as_deref().unwrap_or(stdout)),
+            _ => None,
+        }
+    }
+
+    /// The format of the tables that the subcommand prints, if it prints any.
+    pub(crate) fn table_format(&self) -> Option<TableFormat> {
+        let table = match self {
+            Command::Predict(args) => args.table,
+            Command::Sweep(args) => args.table,
+            Command::Show(args) => args.table,
+            Command::Diff(args) => args.table,
+            Command::Bound(args) => args.table,
+            Command::Machines(args) => args.table,
+            Command::Patterns(args) => args.table,
+            Command::Generate(args) => args.table,
+            _ => return None,
+        };
+        Some(table.format)
     }
 
     /// The name of the input for errors about memory.
     pub(crate) fn subject(&self) -> String {
         let name = |path: &Path| path.display().to_string();
+        let option = |name: &Option<OsString>| {
+            name.as_ref().map_or(String::new(), |name| name.display().to_string())
+        };
         match self {
-            Command::Compile(args) => args.input.input.clone(),
-            Command::Run(args) => args.input.input.clone(),
-            Command::Bound(args) => args.input.input.clone(),
-            Command::Predict(args) => args.input.input.clone(),
-            Command::Sweep(args) => args.input.input.clone(),
+            Command::Compile(args) => args.input.name(),
+            Command::Run(args) => args.input.name(),
+            Command::Bound(args) => args.input.name(),
+            Command::Predict(args) => args.input.name(),
+            Command::Sweep(args) => args.input.name(),
             Command::Reproduce(_) => "reproduce".into(),
-            Command::Show(args) => args.file_and_view().0.to_owned(),
-            Command::View(args) => args.input.input.clone(),
+            Command::Show(args) => name(args.file_and_view().0),
+            Command::View(args) => args.input.name(),
             Command::Why(args) => name(&args.file),
             Command::Diff(args) => format!("{} and {}", name(&args.a), name(&args.b)),
             Command::Verify(args) => name(&args.file),
             Command::Emit(args) => name(&args.file),
-            Command::Machines(args) => args.spec.clone().unwrap_or_default(),
+            Command::Machines(args) => option(&args.spec),
             Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
             Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
             Command::Info(args) => name(&args.file),
+            Command::Completions(_) => "completions".into(),
+            Command::Man(_) => "man".into(),
+            Command::Help(_) => "help".into(),
         }
     }
 }
@@ -148,27 +250,7 @@ Example: conset reproduce 2 --figures figures
     Reproduce(ReproduceArgs),
     /// Show a schedule: its summary, phases or steps, routes, timetable, loads, maps, charts and
     /// profiles.
-    #[command(after_help = "\
-Example: conset show all.json cell 5
-         conset show all.json links --top 10
-         conset show all.json map --phase 3
-         conset show all.json profile --what-if
-WHAT is:
-  summary       what was compiled, with its bounds (the default)
-  phases        the phases: routes, words, clocks
-  routes        every route, with its words and slot
-  timetable     the slots in the order of time
-  channels      the channels in use on each cell
-  links         the load of each link, in each phase
-  cells         the connections of each cell, and its busy and idle clocks
-  contexts      forwarding tables and operation lists
-  map           the machine, with the words over each link
-  gantt         the predicted timetable as a chart: agents, or links with --by links
-  profile       where every predicted clock went, and the critical path
-  cell C        tables and operations of a cell (5 or c5)
-  link L        the routes over a link (148, l148 or 'c37 -> c38')
-  connection X  the routes of a connection (12, x12, its name or 'c45 -> c37')
-A schedule of steps has steps, but no phases, routes, timetable, channels and contexts.")]
+    #[command(after_help = show::after_help())]
     Show(ShowArgs),
     /// Write a page that shows a schedule, or two side by side, in a browser; compile first if necessary.
     #[command(after_help = "\
@@ -211,6 +293,18 @@ Example: conset verify all.json
     /// Generate a mesh: a test fixture, or a mesh of the size of one in the paper.
     #[command(after_help = "Example: conset generate m11k -o m11k.msh")]
     Generate(GenerateArgs),
+    /// Write the completions of a shell.
+    #[command(after_help = "\
+Example: conset completions bash > ~/.local/share/bash-completion/completions/conset")]
+    Completions(CompletionsArgs),
+    /// Write the man pages of all subcommands.
+    #[command(after_help = "Example: conset man -o ~/.local/share/man/man1")]
+    Man(ManArgs),
+    /// Print this message, the help of a subcommand, or the meaning of the words of the output.
+    #[command(after_help = "\
+Example: conset help show
+         conset help words")]
+    Help(HelpArgs),
 }
 
 #[derive(Args, Debug)]
@@ -219,7 +313,7 @@ pub(crate) struct ViewArgs {
     pub(crate) input: InputArgs,
     /// A second input, to compare with the first one.
     #[arg(value_name = "INPUT2")]
-    pub(crate) second: Option<String>,
+    pub(crate) second: Option<OsString>,
     #[command(flatten)]
     pub(crate) compiler: CompilerArgs,
     /// Greatest size of the page, such as 5MB; details that do not fit are left out, which the page
@@ -252,6 +346,8 @@ pub(crate) struct DiffArgs {
     /// List all differences, not only the first few of each kind.
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 #[derive(Args, Debug)]
@@ -261,7 +357,7 @@ pub(crate) struct VerifyArgs {
     /// Also check that the schedule was compiled from this input (a mesh, pattern:NAME, ...).
     /// Requires the options of the compilation that change the machine or the connections.
     #[arg(long, value_name = "INPUT")]
-    pub(crate) against: Option<String>,
+    pub(crate) against: Option<OsString>,
     #[command(flatten)]
     pub(crate) options: InputOptions,
 }
@@ -270,6 +366,8 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct BoundArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 #[derive(Args, Debug)]
@@ -314,8 +412,8 @@ pub(crate) struct InfoArgs {
     /// standard input.
     pub(crate) file: PathBuf,
     /// Input format, if it cannot be inferred from the file.
-    #[arg(long)]
-    pub(crate) format: Option<String>,
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) input_format: Option<String>,
     /// Keep nodes separate that the file joins across a periodic boundary.
     #[arg(long)]
     pub(crate) ignore_periodic: bool,
@@ -324,13 +422,15 @@ pub(crate) struct InfoArgs {
 #[derive(Args, Debug)]
 pub(crate) struct MachinesArgs {
     /// Machine to describe: a preset with optional sizes, or a machine file.
-    pub(crate) spec: Option<String>,
+    pub(crate) spec: Option<OsString>,
     /// Set a machine parameter (channels_per_cell=20); may be repeated.
     #[arg(long = "param", alias = "set", value_name = "KEY=VALUE")]
     pub(crate) params: Vec<String>,
     /// Write the machine to a machine file (.toml) that you can edit; - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 #[derive(Args, Debug)]
@@ -351,6 +451,8 @@ pub(crate) struct PatternsArgs {
     /// Output file (.cset, .json, .csb); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 #[derive(Args, Debug)]
@@ -372,6 +474,30 @@ pub(crate) struct GenerateArgs {
     /// Output file (Gmsh .msh); - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+    /// Output file [default: standard output].
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Output folder; created if necessary.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HelpArgs {
+    /// A subcommand, or words.
+    topic: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -3,10 +3,12 @@
 //! An error with a position in a text is printed with its line, as compilers do; every other error as
 //! `error: file: place: message`, followed by the help.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::CommandFactory;
+use clap::builder::styling::AnsiColor;
 use conset::CompileError;
 use conset::verify::Rejection;
 use conset_ir::{At, Fix, Infeasible, InputError};
@@ -81,21 +83,22 @@ impl CliError {
     /// Prints the error on standard error.
     pub(crate) fn print(&self) {
         let text = match self {
-            CliError::Infeasible(error) => format!("error: {error}"),
+            CliError::Infeasible(error) => titled(error),
             CliError::Violations { file: Some(file), rejection } => {
-                format!("error: {file}: {rejection}")
+                titled(format_args!("{file}: {rejection}"))
             }
-            CliError::Violations { file: None, rejection } => format!("error: {rejection}"),
-            CliError::Rejected(message) | CliError::Bug(message) => format!("error: {message}"),
+            CliError::Violations { file: None, rejection } => titled(rejection),
+            CliError::Rejected(message) | CliError::Bug(message) => titled(message),
             CliError::Input { error, line } => {
                 let error = spelled(error);
                 match line {
                     Some(line) => snippet(&error, line),
-                    None => format!("error: {error}"),
+                    None => titled(error),
                 }
             }
         };
-        // If standard error cannot be written, the exit code must suffice.
+        // anstream removes the colours if the output is not a terminal or --color says so. If standard
+        // error cannot be written, the exit code must suffice.
         let _ = writeln!(anstream::stderr(), "{text}");
     }
 }
@@ -119,6 +122,8 @@ pub(crate) fn spelled(error: &InputError) -> InputError {
 
 /// The spelling of an option that an error names, if the command has it.
 fn option(name: &str) -> Option<String> {
+    // `--format` is that of the output.
+    let name = if name == "format" { "input-format" } else { name };
     let command = Cli::command();
     let mut arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
     arguments.any(|argument| argument.get_long() == Some(name)).then(|| format!("--{name}"))
@@ -151,6 +156,12 @@ fn line_at(at: &At, bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(&rest[..end]).ok().map(str::to_owned)
 }
 
+/// An error that is not about a line of a file.
+fn titled(message: impl Display) -> String {
+    let style = AnsiColor::BrightRed.on_default().bold();
+    format!("{style}error{style:#}: {message}")
+}
+
 fn snippet(error: &InputError, line: &str) -> String {
     let At::Text { line: number, column, .. } = error.at else { return error.to_string() };
     let start = column - 1;
@@ -166,7 +177,6 @@ fn snippet(error: &InputError, line: &str) -> String {
     if let Some(help) = &error.help {
         group = group.element(Level::HELP.message(help.as_str()));
     }
-    // anstream removes the colours if the output is not a terminal.
     Renderer::styled().render(&[group])
 }
 

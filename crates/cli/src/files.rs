@@ -1,17 +1,15 @@
 //! Reading and writing files. No other module accesses the user's files.
 //!
-//! Writes are atomic: the bytes go to a temporary file in the same folder, are synced, and the file
-//! is renamed over the target, so a killed command leaves either the old file or the new one. A
-//! symbolic link is kept: its target is written, even if it does not exist yet, as with `>` in a
-//! shell. On Linux the temporary file has no name until it is complete, so a killed command leaves no
-//! other file either. `-` is standard input and output. If the reader of standard output stops early
-//! (`| head`), the output ends without an error. A standard output that is closed from the beginning
-//! (`>&-`) is an error.
+//! Writes are atomic ([`CompleteFile`]), also those of several files into a folder. `-` is standard
+//! input and output. If the reader of standard output stops early (`| head`), the output ends without
+//! an error. A standard output that is closed from the beginning (`>&-`) is an error.
 //!
 //! Long subcommands call [`OutputTarget::check`] first, so that a wrong output path is found before the
 //! work.
 
-use std::fs::{self, File, OpenOptions};
+mod atomic;
+
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +17,7 @@ use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError};
 
 use crate::memory;
+use atomic::CompleteFile;
 
 /// Greatest size of an input. Every reader needs memory in proportion to its input.
 const INPUT_BYTES_MAX: u64 = 8 << 30;
@@ -74,6 +73,8 @@ fn unreadable(name: &str, error: &io::Error) -> InputError {
 pub(crate) enum OutputTarget {
     /// Standard output.
     Stdout,
+    /// Standard error.
+    Stderr,
     /// A file, replaced as a whole.
     File(PathBuf),
 }
@@ -90,10 +91,14 @@ impl OutputTarget {
     /// The folder does not exist, the target is a folder, or it is one of `inputs`, which would be
     /// overwritten.
     pub(crate) fn check(&self, inputs: &[&Path]) -> Result<(), InputError> {
-        let OutputTarget::File(path) = self else { return check_stdout() };
+        let path = match self {
+            OutputTarget::Stdout => return check_stdout(),
+            OutputTarget::Stderr => return Ok(()),
+            OutputTarget::File(path) => path,
+        };
         let name = path.display().to_string();
         let wrong = |message: String| InputError::new(name.clone(), At::Whole, message);
-        let real = end_of(path).map_err(|e| unwritable(&name, &e))?;
+        let real = atomic::end_of(path).map_err(|e| unwritable(&name, &e))?;
         if !real.exists() {
             check_folder(&name, &real)?;
             let folder = real.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -128,9 +133,15 @@ impl OutputTarget {
                     other => other.map_err(|e| unwritable("<stdout>", &e)),
                 }
             }
+            OutputTarget::Stderr => {
+                let mut out = BufWriter::new(io::stderr().lock());
+                let written = fill(&mut out).and_then(|()| out.flush());
+                written.map_err(|e| unwritable("<stderr>", &e))
+            }
             OutputTarget::File(path) => {
                 self.check(&[])?;
-                write_atomically(path, fill)
+                CompleteFile::write(path, fill)
+                    .and_then(|file| CompleteFile::publish(vec![file]))
                     .map_err(|e| unwritable(&path.display().to_string(), &e))
             }
         }
@@ -146,32 +157,8 @@ fn check_stdout() -> Result<(), InputError> {
     Ok(())
 }
 
-/// The folder that a new file would be in.
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// The target of a path through all symbolic links; it need not exist.
-fn end_of(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    loop {
-        match fs::canonicalize(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // A cycle of links is an error here, so the loop ends.
-            found => return found,
-        }
-        match fs::read_link(&path) {
-            Ok(next) => path = folder_of(&path).join(next),
-            Err(_) => return Ok(path),
-        }
-    }
-}
-
 fn check_folder(name: &str, path: &Path) -> Result<(), InputError> {
-    let folder = folder_of(path);
+    let folder = atomic::folder_of(path);
     if folder.is_dir() {
         return Ok(());
     }
@@ -182,59 +169,6 @@ fn check_folder(name: &str, path: &Path) -> Result<(), InputError> {
 
 fn unwritable(name: &str, error: &io::Error) -> InputError {
     InputError::new(name, At::Whole, format!("cannot be written: {error}"))
-}
-
-fn write_atomically(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    // A symbolic link is kept; its target is replaced or created.
-    let path = end_of(path)?;
-    if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
-        // A device or a pipe cannot be replaced, only written to.
-        let mut out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
-        fill(&mut out)?;
-        return out.flush();
-    }
-    let folder = folder_of(&path);
-    #[cfg(target_os = "linux")]
-    if let Ok(file) = nameless::open(folder, mode_of(&path)) {
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        let named = temporary().make_in(folder, |name| nameless::link(&file, name))?;
-        named.persist(&path).map_err(|e| e.error)?;
-        return File::open(folder)?.sync_all();
-    }
-    let mut builder = temporary();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(mode_of(&path)));
-    }
-    let mut out = BufWriter::new(builder.tempfile_in(folder)?);
-    fill(&mut out)?;
-    let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(&path).map_err(|e| e.error)?;
-    // The rename must survive a crash too.
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    Ok(())
-}
-
-fn temporary() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".conset-").suffix(".tmp");
-    builder
-}
-
-/// The permissions of the replaced file, or those of a new file.
-#[cfg(unix)]
-fn mode_of(path: &Path) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).map_or(0o666, |m| m.permissions().mode() & 0o7777)
 }
 
 /// Whether standard output was closed when the program started. Before `main`, Rust's runtime opens
@@ -262,43 +196,55 @@ mod closed {
     }
 }
 
-/// Files without a name until they are complete.
-#[cfg(target_os = "linux")]
-mod nameless {
-    use std::fs::{File, OpenOptions};
-    use std::io;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
-    use std::path::{Path, PathBuf};
-
-    use rustix::fs::{AtFlags, CWD, OFlags, linkat};
-
-    fn own_name(file: &File) -> PathBuf {
-        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+/// Writes files into a folder, which is created if necessary, all or none of them. Their names can begin
+/// with further folders. Returns the paths.
+pub(crate) fn write_folder(
+    folder: &Path,
+    files: &[(String, Vec<u8>)],
+) -> Result<Vec<String>, InputError> {
+    let mut made = Vec::new();
+    let written = write_into(folder, files, &mut made);
+    if written.is_err() {
+        // What remains is not empty: it has files of others.
+        made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
-
-    /// Creates a file without a name in `folder`. Not all file systems support this, and naming it
-    /// later needs `/proc`.
-    pub(super) fn open(folder: &Path, mode: u32) -> io::Result<File> {
-        let flags = OFlags::TMPFILE.bits().cast_signed();
-        let file = OpenOptions::new().write(true).mode(mode).custom_flags(flags).open(folder)?;
-        own_name(&file).symlink_metadata()?;
-        Ok(file)
-    }
-
-    /// Gives the file an unused name.
-    pub(super) fn link(file: &File, name: &Path) -> io::Result<()> {
-        linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
-    }
+    written
 }
 
-/// Creates a folder for outputs, with its parents.
-pub(crate) fn make_folder(path: &Path) -> Result<(), InputError> {
-    let name = path.display().to_string();
-    if path.is_file() {
-        return Err(InputError::new(name, At::Whole, "this is a file, expected a folder"));
+/// The same; adds the folders that it creates to `made`.
+fn write_into(
+    folder: &Path,
+    files: &[(String, Vec<u8>)],
+    made: &mut Vec<PathBuf>,
+) -> Result<Vec<String>, InputError> {
+    let (mut written, mut complete) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        let parent = atomic::folder_of(&path);
+        make_folder(parent, made).map_err(|e| unwritable(&parent.display().to_string(), &e))?;
+        OutputTarget::File(path.clone()).check(&[])?;
+        let name = path.display().to_string();
+        let file = CompleteFile::write(&path, |out| out.write_all(bytes));
+        complete.push(file.map_err(|e| unwritable(&name, &e))?);
+        written.push(name);
     }
-    fs::create_dir_all(path).map_err(|e| unwritable(&name, &e))
+    let name = || folder.display().to_string();
+    CompleteFile::publish(complete).map_err(|e| unwritable(&name(), &e))?;
+    Ok(written)
+}
+
+/// Creates a folder with its parents, and adds those that did not exist to `made`.
+fn make_folder(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    for folder in missing.into_iter().rev() {
+        fs::create_dir(folder)?;
+        made.push(folder.to_owned());
+    }
+    if path.is_file() {
+        return Err(io::Error::other("this is a file, expected a folder"));
+    }
+    Ok(())
 }
 
 /// The absolute path of a folder, which must exist.
@@ -341,27 +287,12 @@ mod tests {
         assert!(error.message.ends_with("none does not exist") && error.help.is_some(), "{error}");
         assert_eq!(OutputTarget::new(&none).write(|_| Ok(())).unwrap_err(), error);
         assert!(check(&folder.path().join("./in")).unwrap_err().message.contains("the input"));
-        assert!(make_folder(&input).unwrap_err().message.contains("expected a folder"));
+        assert!(write_folder(&input, &[]).unwrap().is_empty());
+        let file = [("a/b".to_owned(), Vec::new())];
+        let error = write_folder(&input, &file).unwrap_err();
+        assert!(error.message.contains("cannot be written"), "{error}");
         assert!(whole_path(&input).unwrap_err().message.contains("expected a folder"));
         assert!(whole_path(&none).is_err() && whole_path(Path::new(".")).unwrap().is_absolute());
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn an_incomplete_file_has_no_name() {
-        let folder = tempfile::tempdir().unwrap();
-        if nameless::open(folder.path(), 0o600).is_err() {
-            return; // not every file system can
-        }
-        let path = folder.path().join("out.json");
-        let written = OutputTarget::new(&path).write(|out| {
-            out.write_all(&[0; 1 << 20])?;
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-            Ok(())
-        });
-        written.unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[cfg(unix)]

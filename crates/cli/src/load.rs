@@ -60,7 +60,7 @@ impl From<HaloArg> for HaloKind {
 
 /// The files that the arguments name as input, which no output may replace.
 pub(crate) fn input_files(args: &InputArgs) -> Vec<&Path> {
-    let input = Some(Path::new(&args.input)).filter(|_| !args.input.starts_with(input::PATTERN));
+    let input = Some(Path::new(&args.input)).filter(|_| args.pattern().is_none());
     let machine = args.options.machine.machine.as_deref().map(Path::new);
     let words = words_file(args);
     [input, args.options.partition.as_deref(), machine, words].into_iter().flatten().collect()
@@ -125,7 +125,7 @@ pub(crate) fn input_for(
     let start = Instant::now();
     let whole = whole_machine(&args.options.machine, None)?;
     let machine = with_dead(whole.clone(), &args.options.machine.dead);
-    if let Some(pattern) = args.input.strip_prefix(input::PATTERN) {
+    if let Some(pattern) = args.pattern() {
         refuse_mesh_options(args)?;
         let machine = machine?;
         let mut loaded =
@@ -141,7 +141,7 @@ pub(crate) fn input_for(
         return Err(InputError::new(
             "--words",
             At::Whole,
-            format!("--words is for patterns, and {} is a file", args.input),
+            format!("--words is for patterns, and {} is a file", args.name()),
         )
         .help("leave out --words; the file contains the words of each connection")
         .into());
@@ -156,7 +156,7 @@ pub(crate) fn input_for(
             (_, Some((name, bytes))) => Some(NodeWords::File(name, bytes)),
             _ => None,
         })
-        .format(args.options.format.as_deref())
+        .format(args.options.input_format.as_deref())
         .parts(args.options.parts)
         .partition(partition.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
         .elements(args.options.elements.into())
@@ -175,7 +175,7 @@ pub(crate) fn input_for(
         Some(stop) => options.stop_when(stop),
         None => options,
     };
-    let format = args.options.format.as_deref();
+    let format = args.options.input_format.as_deref();
     let read = &files::read;
     let opened = conset_files::open(Path::new(&args.input), format, &options.read_options(), read)
         .map_err(|e| perhaps_pattern(args, e))?;
@@ -208,9 +208,10 @@ pub(crate) fn input_for(
 
 /// Adds a hint if a file that was not found has the name of a pattern.
 fn perhaps_pattern(args: &InputArgs, error: InputError) -> InputError {
-    let name = args.input.split(':').next().unwrap_or("");
+    let input = args.name();
+    let name = input.split(':').next().unwrap_or("");
     match patterns::LIST.iter().any(|pattern| pattern.name == name) && error.help.is_some() {
-        true => error.help(format!("for the pattern, write {}{}", input::PATTERN, args.input)),
+        true => error.help(format!("for the pattern, write {}{input}", input::PATTERN)),
         false => error,
     }
 }
@@ -268,7 +269,7 @@ fn refuse_mesh_options(args: &InputArgs) -> Result<(), InputError> {
     let given = [
         ("--parts", args.options.parts.is_some()),
         ("--partition", args.options.partition.is_some()),
-        ("--format", args.options.format.is_some()),
+        ("--input-format", args.options.input_format.is_some()),
         ("--elements", matches!(args.options.elements, ElementsArg::Triangles)),
         ("--repartition", args.options.repartition),
         ("--imbalance", args.options.imbalance.is_some()),

@@ -21,22 +21,25 @@ mod load;
 mod memory;
 mod partition_file;
 mod progress;
+mod rows;
 mod text;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use conset_ir::{At, InputError};
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
+    cli.color().write_global();
     memory::set(cli.memory, cli.command.subject());
-    let terminal = text::Terminal::new(cli.json, cli.quiet, cli.command.name());
+    let terminal = text::Terminal::new(&cli);
     let outcome = std::panic::catch_unwind(|| run(&cli, &terminal));
     let failure = match outcome {
         Ok(Ok(())) => return ExitCode::SUCCESS,
@@ -44,14 +47,19 @@ fn main() -> ExitCode {
         // The default hook has printed the panic message.
         Err(_) => CliError::Bug("a stage panicked; please report this with the input".into()),
     };
-    failure.print();
     terminal.print_failure(&failure);
     ExitCode::from(failure.exit_code())
 }
 
 /// Prints an error of clap, or the requested help.
 fn explain(error: &clap::Error) -> ExitCode {
-    let printed = error.print().is_ok();
+    args::color_of(std::env::args_os()).write_global();
+    let text = error.render().ansi().to_string();
+    let printed = match error.use_stderr() {
+        true => anstream::stderr().write_all(text.as_bytes()),
+        false => anstream::stdout().write_all(text.as_bytes()),
+    }
+    .is_ok();
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let out = files::OutputTarget::Stdout;
         let _ = out.write(|out| json::write_usage(out, error));
@@ -60,6 +68,11 @@ fn explain(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
+    if cli.json && terminal.table != args::TableFormat::Human {
+        let message = "--json and --format select two formats of the same output";
+        let error = InputError::new("--format", At::Whole, message);
+        return Err(error.help("leave out one of them").into());
+    }
     match &cli.command {
         Command::Compile(args) => commands::compile::run(args, terminal),
         Command::Run(args) => commands::run::run(args, terminal),
@@ -77,5 +90,8 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
         Command::Machines(args) => commands::machines::run(args, terminal),
         Command::Patterns(args) => commands::patterns::run(args, terminal),
         Command::Generate(args) => commands::generate::run(args, terminal),
+        Command::Completions(args) => commands::completions::run(args, terminal),
+        Command::Man(args) => commands::completions::write_pages(args, terminal),
+        Command::Help(_) => commands::help::words(terminal),
     }
 }

@@ -63,9 +63,8 @@ impl<'a> PartitionFile<'a> {
     /// # Errors
     /// An input without parts and cells, or one that the format cannot represent.
     pub(crate) fn contents<'b>(&self, loaded: &'b LoadedInput) -> Result<Contents<'b>, InputError> {
-        let name = self.input.input.as_str();
         let wrong = |message: &str| {
-            InputError::new("--write-partition", At::Path(name.to_owned()), message)
+            InputError::new("--write-partition", At::Path(self.input.name()), message)
         };
         let Input::Program(program) = &loaded.input else {
             return Err(wrong("a compiled input has no parts to write")
@@ -94,11 +93,11 @@ impl<'a> PartitionFile<'a> {
     /// # Errors
     /// A failure to write.
     pub(crate) fn write(&self, contents: &Contents<'_>) -> Result<(), InputError> {
-        let name = self.input.input.as_str();
+        let name = self.input.name();
         OutputTarget::new(self.path).write(|mut out| match contents {
             Contents::Vtu(vtu) => vtu.write(&mut out),
-            Contents::Text(partition) => partition.write_text(name, &mut out),
-            Contents::Cells(cells) => write_cells(name, cells.iter().copied(), &mut out),
+            Contents::Text(partition) => partition.write_text(&name, &mut out),
+            Contents::Cells(cells) => write_cells(&name, cells.iter().copied(), &mut out),
         })
     }
 }

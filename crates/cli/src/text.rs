@@ -1,22 +1,29 @@
 //! Output on the terminal: tables, numbers and JSON.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
+use conset_ir::plural;
 use serde::Serialize;
 
+use crate::args::{Cli, TableFormat};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::json;
 
-/// What to print.
+/// What to print, and where.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     /// One JSON value instead of text.
     pub(crate) json: bool,
-    /// No progress.
+    /// Neither progress nor reports in text.
     pub(crate) quiet: bool,
+    /// The format of tables, for subcommands that have it.
+    pub(crate) table: TableFormat,
+    /// Whether standard output is the file that the subcommand writes (`-o -`).
+    stdout_is_file: bool,
     /// The format of the JSON value: `conset-run`.
     format: String,
     /// Whether the JSON value has been printed.
@@ -24,32 +31,65 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal of a subcommand.
-    pub(crate) fn new(json: bool, quiet: bool, subcommand: &str) -> Self {
-        let format = format!("conset-{subcommand}");
-        Self { json, quiet, format, printed: AtomicBool::new(false) }
+    /// The terminal of a command line.
+    pub(crate) fn new(cli: &Cli) -> Self {
+        Self {
+            json: cli.json,
+            quiet: cli.quiet,
+            table: cli.command.table_format().unwrap_or_default(),
+            stdout_is_file: cli.command.output().is_some_and(|path| path == Path::new("-")),
+            format: format!("conset-{}", cli.command.name()),
+            printed: AtomicBool::new(false),
+        }
     }
 
-    /// With `--json`, prints a failure as data, unless the subcommand has printed its report already.
+    /// Where the JSON value is printed: standard error if standard output is a file.
+    fn json_target(&self) -> OutputTarget {
+        if self.stdout_is_file { OutputTarget::Stderr } else { OutputTarget::Stdout }
+    }
+
+    /// Prints a failure: its text on standard error, and with `--json` also as data, unless the
+    /// subcommand has printed its report already. Data that goes to standard error is printed
+    /// without the text, so that it can be parsed.
     pub(crate) fn print_failure(&self, failure: &CliError) {
-        if self.json && !self.printed.load(Ordering::Relaxed) {
-            // If standard output cannot be written, the exit code must suffice.
-            let _ = OutputTarget::Stdout.write(|out| json::write_failure(out, failure));
+        let is_data = self.json && !self.printed.load(Ordering::Relaxed);
+        if !(is_data && self.stdout_is_file) {
+            failure.print();
+        }
+        if is_data {
+            // If the target cannot be written, the exit code must suffice.
+            let _ = self.json_target().write(|out| json::write_failure(out, failure));
         }
     }
 
     /// Prints a result, which must serialize as a map, as JSON with `--json` and as text otherwise.
+    /// There is no text with `--quiet`, nor if standard output is a file.
     pub(crate) fn print(
         &self,
         object: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
         if self.json {
-            OutputTarget::Stdout.write(|out| json::write(out, &self.format, object))?;
+            self.json_target().write(|out| json::write(out, &self.format, object))?;
             self.printed.store(true, Ordering::Relaxed);
             return Ok(());
         }
+        if self.quiet || self.stdout_is_file {
+            return Ok(());
+        }
         Ok(OutputTarget::Stdout.write(text)?)
+    }
+
+    /// Prints the names of the files that a subcommand wrote.
+    pub(crate) fn print_files(&self, files: Vec<String>) -> Result<(), CliError> {
+        #[derive(Serialize)]
+        struct Written {
+            files: Vec<String>,
+        }
+        let written = Written { files };
+        self.print(&written, |out| {
+            written.files.iter().try_for_each(|file| writeln!(out, "wrote {file}"))
+        })
     }
 }
 
@@ -76,11 +116,7 @@ pub(crate) fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> 
 
 /// `1 phase`, `2 phases`.
 pub(crate) fn count(n: u64, one: &str) -> String {
-    let plural = match one.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{one}s"),
-    };
-    if n == 1 { format!("1 {one}") } else { format!("{} {plural}", number(n)) }
+    format!("{} {}", number(n), plural(n, one))
 }
 
 /// Digits in groups of three, separated by blanks.

@@ -5,6 +5,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use conset::CompileError;
@@ -141,22 +142,25 @@ fn is_accepted(text: &str) -> Option<bool> {
     }
 }
 
+/// The views of schedules of phases that need no argument, by the help.
+fn views() -> Vec<String> {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_conset")).args(["show", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let rows = help.lines().skip_while(|line| *line != "WHAT is:").skip(1);
+    let rows = rows.map_while(|line| line.strip_prefix("  "));
+    let rows = rows.filter(|row| !row.ends_with("[of steps]"));
+    let names = rows.filter_map(|row| row.split("  ").next()).filter(|name| !name.contains(' '));
+    let views: Vec<String> = names.map(str::to_owned).collect();
+    assert!(views.len() > 10 && views.contains(&"gantt".to_owned()), "{views:?}");
+    views
+}
+
 /// Every subcommand on a compiled file that the checker accepts. That it may be refused all the same
 /// would be a difference between the checker and those who rely on it.
 fn all_subcommands(folder: &Path, name: &str, base: &str, text: &str) {
-    let views = [
-        "summary",
-        "phases",
-        "routes",
-        "timetable",
-        "channels",
-        "links",
-        "contexts",
-        "cells",
-        "map",
-        "gantt",
-        "profile",
-    ];
+    static VIEWS: OnceLock<Vec<String>> = OnceLock::new();
+    let views = VIEWS.get_or_init(views);
     let mut commands: Vec<String> =
         views.iter().map(|view| format!("show {view} {name}")).collect();
     commands.extend([

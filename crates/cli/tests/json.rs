@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 88] = [
+const SUCCESSES: [&str; 91] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -112,13 +112,16 @@ const SUCCESSES: [&str; 88] = [
     "patterns torus --machine ring:4 -o p.cset",
     "generate",
     "generate plate:2x2 -o new.msh",
+    "completions bash -o conset.bash",
+    "man -o pages",
+    "help words",
 ];
 
 /// Slow ones, or with other objects than one might expect of their subcommand.
 const REPRODUCTIONS: [&str; 4] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 24] = [
+const FAILURES: [(&str, &str); 26] = [
     ("compile pattern:none", "input"),
     ("compile wrong.cset", "input"),
     ("compile a.json --words 9", "input"),
@@ -142,6 +145,8 @@ const FAILURES: [(&str, &str); 24] = [
     ("patterns none", "input"),
     ("generate none -o none.msh", "input"),
     ("reproduce 9", "usage"),
+    ("completions nonsense", "usage"),
+    ("man -o plate.msh", "input"),
     ("nonsense", "usage"),
 ];
 

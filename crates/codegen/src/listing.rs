@@ -20,7 +20,7 @@ use std::fmt;
 
 use conset_ir::convert::index;
 use conset_ir::{
-    CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink, Steps,
+    CellContext, ChannelEntry, Direction, Feed, Image, Operation, SetImage, Sink, Steps, counted,
 };
 
 use crate::source::plan_length;
@@ -39,11 +39,11 @@ impl fmt::Display for Listing<'_> {
         let machine = self.0.machine();
         writeln!(
             f,
-            "image for {} ({}), {} cells, {} channels per cell",
+            "image for {} ({}), {}, {} per cell",
             machine.name(),
             machine.topology(),
-            machine.cell_count(),
-            machine.parameters().channels_per_cell
+            counted(machine.cell_count(), "cell"),
+            counted(machine.parameters().channels_per_cell, "channel"),
         )?;
         self.0.sets().iter().try_for_each(|set| write_set(f, set))
     }
@@ -52,11 +52,12 @@ impl fmt::Display for Listing<'_> {
 fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
     let set = &image.set;
     let plan = plan_length(image);
-    let (connections, words) = (set.len(), set.words());
-    writeln!(f, "\nset {}: {connections} connections, {words} words, {plan}", set.name())?;
+    let connections = counted(set.len(), "connection");
+    let words = counted(set.words(), "word");
+    writeln!(f, "\nset {}: {connections}, {words}, {plan}", set.name())?;
     for (id, connection) in set.iter() {
         write!(f, "  {id}  {} -> {}", connection.source, connection.target)?;
-        write!(f, "  {} words", connection.words)?;
+        write!(f, "  {}", counted(connection.words, "word"))?;
         match &connection.name {
             Some(name) => writeln!(f, "  {name}")?,
             None => writeln!(f)?,
@@ -75,8 +76,11 @@ fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
         }
         writeln!(
             f,
-            "\n{}/p{row}: {cells} cells, {entries} entries, {operations} operations",
-            set.name()
+            "\n{}/p{row}: {}, {}, {}",
+            set.name(),
+            counted(cells, "cell"),
+            counted(entries, "entry"),
+            counted(operations, "operation"),
         )?;
         for (cell, context) in phase.cells().filter(|(_, context)| takes_part(context)) {
             writeln!(f, "  {cell}")?;
@@ -90,7 +94,8 @@ fn write_set(f: &mut fmt::Formatter<'_>, image: &SetImage) -> fmt::Result {
 /// The operation list of each cell of a step plan.
 fn write_lists(f: &mut fmt::Formatter<'_>, steps: &Steps) -> fmt::Result {
     let lists = steps.lists();
-    writeln!(f, "\n{}: {} messages", steps.set().name(), steps.messages().len())?;
+    let messages = counted(steps.messages().len(), "message");
+    writeln!(f, "\n{}: {messages}", steps.set().name())?;
     for cell in (0..lists.rows()).filter(|&cell| !lists.of(cell).is_empty()) {
         writeln!(f, "  c{cell}")?;
         for &row in lists.of(cell) {
@@ -99,11 +104,11 @@ fn write_lists(f: &mut fmt::Formatter<'_>, steps: &Steps) -> fmt::Result {
                 true => write!(f, "    send     m{row} to {}", message.target)?,
                 false => write!(f, "    receive  m{row} from {}", message.source)?,
             }
-            write!(f, "  {} words:", message.words())?;
+            write!(f, "  {}:", counted(message.words(), "word"))?;
             for piece in message.pieces {
                 write!(f, " {}", piece.connection)?;
                 if !piece.is_whole(steps.set()) {
-                    write!(f, " from {} {} words", piece.first_word, piece.words)?;
+                    write!(f, " from {} {}", piece.first_word, counted(piece.words, "word"))?;
                 }
             }
             writeln!(f)?;
@@ -130,8 +135,9 @@ fn write_operation(f: &mut fmt::Formatter<'_>, operation: &Operation) -> fmt::Re
         Direction::Receive => "receive",
     };
     let Operation { connection, channel, words, first_word, start, .. } = operation;
+    let words = counted(*words, "word");
     writeln!(
         f,
-        "    {direction:<8} {connection}  {words} words from {first_word} through {channel}, at {start}"
+        "    {direction:<8} {connection}  {words} from {first_word} through {channel}, at {start}"
     )
 }

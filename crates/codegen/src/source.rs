@@ -2,7 +2,7 @@
 
 use std::fmt::{Arguments, Write};
 
-use conset_ir::SetImage;
+use conset_ir::{SetImage, counted};
 
 /// A generated file: its path relative to the output folder, and its text.
 pub type SourceFile = (String, String);
@@ -59,7 +59,7 @@ pub(crate) fn put(out: &mut String, arguments: Arguments<'_>) {
 /// The length of a set's plan in words, for comments: `3 phases`, `5 steps`.
 pub(crate) fn plan_length(set: &SetImage) -> String {
     match &set.steps {
-        Some(steps) => format!("{} steps", steps.messages().steps()),
-        None => format!("{} phases", set.phases.len()),
+        Some(steps) => counted(steps.messages().steps(), "step"),
+        None => counted(set.phases.len(), "phase"),
     }
 }

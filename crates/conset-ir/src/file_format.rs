@@ -47,7 +47,8 @@ impl Document {
         let line = first_line(bytes);
         match line.first()? {
             b'{' => Some(FileFormat::Json),
-            b'[' => Some(FileFormat::MachineFile),
+            b'[' if is_section(line) => Some(FileFormat::MachineFile),
+            b'[' => Some(FileFormat::Json),
             _ if is_text_header(line) => Some(FileFormat::Text),
             _ if line.contains(&b'=') => Some(FileFormat::MachineFile),
             _ => None,
@@ -85,6 +86,14 @@ fn first_line(bytes: &[u8]) -> &[u8] {
         .unwrap_or(b"")
 }
 
+/// Whether a line that begins with `[` is the header of a section of a machine file, `[parameters]` or
+/// `[[link]]`, and not the begin of a JSON array.
+fn is_section(line: &[u8]) -> bool {
+    let name = line.trim_ascii_start();
+    let name = name.strip_prefix(b"[[").or_else(|| name.strip_prefix(b"[")).unwrap_or(name);
+    name.trim_ascii_start().first().is_some_and(|c| c.is_ascii_alphabetic() || *c == b'_')
+}
+
 /// Whether the line is `conset` and another word. (In a machine file with a key of that name an
 /// equals sign follows; the reader of machine files then refuses the key.)
 fn is_text_header(line: &[u8]) -> bool {
@@ -107,6 +116,10 @@ mod tests {
         assert_eq!(form(" \n {\"format\": 1}"), Some(FileFormat::Json));
         assert_eq!(form("# a machine\nname = \"m\"\n"), Some(FileFormat::MachineFile));
         assert_eq!(form("[topology]\nkind = \"ring\"\n"), Some(FileFormat::MachineFile));
+        assert_eq!(form("[[ link ]]\nfrom = 0\n"), Some(FileFormat::MachineFile));
+        for array in ["[]", "[1, 2]", "[{\"format\": 1}]", "[\n  {}\n]", "[[0, 1]]", "[\"a\"]"] {
+            assert_eq!(form(array), Some(FileFormat::Json), "{array}");
+        }
         assert_eq!(form("conset = 1"), Some(FileFormat::MachineFile));
         assert_eq!(Document::sniff(&binary::MAGIC), Some(FileFormat::Binary));
         for other in ["", "#", "consets", "$MeshFormat\n4.1 0 8\n", "10 20 30"] {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use conset_ir::{
     At, CellId, Connection, ConnectionSet, Document, FileFormat, Image, InputError, Machine,
-    PartMap, Program, Schedule, ShapeError, StepSchedule,
+    PartMap, Program, Schedule, ShapeError, StepSchedule, counted,
 };
 use conset_mesh::halo::{self, Halo, HaloKind, HaloOptions, WordsPerNode};
 use conset_mesh::model::Inventory;
@@ -647,8 +647,8 @@ fn given_partition(
     };
     let Some(stated) = stated else { return Ok(None) };
     if let Some(parts) = options.parts.filter(|&parts| parts != stated.part_count()) {
-        let count = stated.part_count();
-        let message = format!("the file is decomposed into {count} parts already");
+        let existing = counted(stated.part_count(), "part");
+        let message = format!("the file is decomposed into {existing} already");
         let at = At::Path(parts.to_string());
         return Err(InputError::new("<parts>", at, message).help(match source {
             Source::Connections(_) => {
@@ -660,8 +660,8 @@ fn given_partition(
     let searched =
         [("<imbalance>", options.imbalance.is_some())].into_iter().find(|(_, given)| *given);
     if let Some((option, _)) = searched {
-        let count = stated.part_count();
-        let message = format!("`{name}` is decomposed into {count} parts already");
+        let existing = counted(stated.part_count(), "part");
+        let message = format!("`{name}` is decomposed into {existing} already");
         return Err(InputError::new(option, At::Whole, message).help(match source {
             Source::Connections(_) => format!("leave out {option}"),
             _ => format!("leave out {option}, or add <repartition> to replace this decomposition"),

@@ -28,7 +28,7 @@ pub mod repair;
 use std::sync::{Mutex, PoisonError};
 
 use conset_ir::convert::{index, to_f64, to_u32, to_u64};
-use conset_ir::{At, InputError, Result, ShapeError, limits};
+use conset_ir::{At, InputError, Result, ShapeError, counted, limits};
 
 use crate::dual::{ItemGraph, item_graph};
 use crate::model::{Matrix, Mesh, Source};
@@ -267,7 +267,8 @@ impl Partitioner {
     pub fn new(source: &Source, parts: usize, file: &str) -> Result<Self> {
         let fail = |message: String| InputError::new(file, At::Whole, message);
         if let Source::Connections(list) = source {
-            return Err(fail(format!("the input already has {} parts", list.part_count()))
+            let stated = counted(list.part_count(), "part");
+            return Err(fail(format!("the input already has {stated}"))
                 .help("leave out <parts> and <partition>"));
         }
         if let Source::Matrix(matrix) = source {
@@ -277,10 +278,14 @@ impl Partitioner {
         if parts == 0 || parts > limits::PARTS {
             return Err(fail(format!("{parts} parts; expected 1 to {}", limits::PARTS)));
         }
+        if items == 0 {
+            return Err(fail("there is nothing to divide into parts".to_owned())
+                .help("the input needs at least one element, vertex or row"));
+        }
         if parts > items {
-            return Err(fail(format!("{parts} parts for {items} items")).help(format!(
-                "use at most {items} parts (<parts> {items}) or a smaller machine"
-            )));
+            let (of, most) = (counted(items, "item"), counted(items, "part"));
+            return Err(fail(format!("{parts} parts for {of}"))
+                .help(format!("use at most {most} (<parts> {items}) or a smaller machine")));
         }
         Ok(Self { graph: item_graph(source), parts, file: file.to_owned() })
     }

@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use conset_ir::convert::{index, to_u32, to_u64};
-use conset_ir::{CellId, ShapeError};
+use conset_ir::{CellId, ShapeError, counted};
 
 use crate::halo::PartMembers;
 use crate::model::{ElementOrigin, ElementType, Mesh, Shape, Source};
@@ -138,7 +138,7 @@ impl<'a> PlacedPartition<'a> {
 /// Writes the first line of the text form.
 fn write_header(input: &str, parts: usize, out: &mut dyn Write) -> io::Result<()> {
     let input = input.escape_debug();
-    writeln!(out, "# conset partition: {input}, {parts} parts; part p is on cell c")
+    writeln!(out, "# conset partition: {input}, {}; part p is on cell c", counted(parts, "part"))
 }
 
 /// Writes the text form of a placement of named cells, as of a pattern: one line for each cell, with

@@ -54,7 +54,7 @@ mod threshold_accepting;
 mod traffic;
 
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology};
+use conset_ir::{CellId, ConnectionSet, Fix, Infeasible, Machine, Topology, counted};
 pub use cost::Cost;
 
 use crate::network::Network;
@@ -242,15 +242,19 @@ fn check_parts(machine: &Machine, set: &ConnectionSet, parts: usize) -> Result<(
     let Some(stray) = set.connections().iter().find(stray) else { return Ok(()) };
     let (source, target) = (stray.source.0, stray.target.0);
     let reason = format!(
-        "a connection from part {source} to part {target}, but there are only {parts} parts"
+        "a connection from part {source} to part {target}, but the number of parts is {parts}"
     );
     let fix = Fix::Other("give the number of parts of the set".to_owned());
     Err(infeasible(set, reason, vec![fix]))
 }
 
 fn too_many_parts(set: &ConnectionSet, parts: usize, homes: usize) -> Infeasible {
-    let reason = format!("{parts} parts do not fit on {homes} live cells (one part per cell)");
-    let fixes = vec![Fix::Parts(homes), Fix::Cells(parts)];
+    let (wanted, cells) = (counted(parts, "part"), counted(homes, "live cell"));
+    let verb = if parts == 1 { "does" } else { "do" };
+    let reason = format!("{wanted} {verb} not fit on {cells} (one part per cell)");
+    // No mesh can be divided into no parts.
+    let fewer = Some(Fix::Parts(homes)).filter(|_| homes > 0);
+    let fixes = fewer.into_iter().chain([Fix::Cells(parts)]).collect();
     infeasible(set, reason, fixes)
 }
 

@@ -1,8 +1,11 @@
 //! The options of an input: what is read, its machine, its parts and what they exchange.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use conset::input::PATTERN;
 use conset_ir::convert::{to_f64, to_u32, to_u64, truncate};
 use conset_ir::limits;
 use conset_mesh::partition::MAX_IMBALANCE;
@@ -24,7 +27,7 @@ pub(crate) struct MachineArgs {
     /// hypercube:6, fat-tree:64) or a machine file (.toml) [default: the machine that the input
     /// names, or iwarp].
     #[arg(long, value_name = "SPEC")]
-    pub(crate) machine: Option<String>,
+    pub(crate) machine: Option<OsString>,
     /// Set a machine parameter (channels_per_cell=20); may be repeated.
     #[arg(long = "param", alias = "set", value_name = "KEY=VALUE")]
     pub(crate) params: Vec<String>,
@@ -38,7 +41,7 @@ pub(crate) struct MachineArgs {
 pub(crate) struct InputArgs {
     /// Mesh, graph, matrix, decomposition, connection set or pattern:NAME (`conset run` also takes a
     /// schedule or an image); - for standard input.
-    pub(crate) input: String,
+    pub(crate) input: OsString,
     #[command(flatten)]
     pub(crate) options: InputOptions,
 }
@@ -49,8 +52,8 @@ pub(crate) struct InputOptions {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// Input format, if the contents and the name of the file do not show it.
-    #[arg(long)]
-    pub(crate) format: Option<String>,
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) input_format: Option<String>,
     /// Number of parts [default: number of cells of the machine].
     #[arg(
         long,
@@ -103,7 +106,12 @@ pub(crate) struct InputOptions {
     pub(crate) layers: Option<u32>,
     /// Words of each exchanged node, element or row: a number, or a file with one number for each
     /// [default: 1].
-    #[arg(long, value_name = "K|FILE", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "K|FILE",
+        value_parser = OsStringValueParser::new().try_map(words_arg),
+        allow_negative_numbers = true
+    )]
     pub(crate) words_per_node: Option<WordsArg>,
     /// Placement of parts on cells [default: best]. If it is set for a connection set or a
     /// pattern, its cells are treated as parts and placed.
@@ -128,6 +136,16 @@ pub(crate) struct InputOptions {
 }
 
 impl InputArgs {
+    /// The input for messages.
+    pub(crate) fn name(&self) -> String {
+        self.input.display().to_string()
+    }
+
+    /// The pattern that the input names, if it is no file.
+    pub(crate) fn pattern(&self) -> Option<&str> {
+        self.input.to_str()?.strip_prefix(PATTERN)
+    }
+
     /// The seed; the default is 1.
     pub(crate) fn seed(&self) -> u64 {
         self.options.seed.unwrap_or(1)
@@ -140,7 +158,7 @@ impl InputOptions {
         let options = [
             ("--machine", self.machine.machine.is_some()),
             ("--param", !self.machine.params.is_empty()),
-            ("--format", self.format.is_some()),
+            ("--input-format", self.input_format.is_some()),
             ("--parts", self.parts.is_some()),
             ("--partition", self.partition.is_some()),
             ("--repartition", self.repartition),
@@ -179,18 +197,14 @@ pub(crate) enum WordsArg {
     File(PathBuf),
 }
 
-impl std::str::FromStr for WordsArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if !is_number(text.strip_prefix(['-', '+']).unwrap_or(text)) {
-            return Ok(Self::File(text.into()));
-        }
-        match text.parse() {
-            Ok(words) if (1..=limits::WORDS).contains(&words) => Ok(Self::Each(words)),
-            _ => Err(format!("expected 1 to {}, or the name of a file", limits::WORDS)),
-        }
+fn words_arg(argument: OsString) -> Result<WordsArg, String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number =
+        argument.to_str().filter(|text| is_number(text.strip_prefix(['-', '+']).unwrap_or(text)));
+    let Some(number) = number else { return Ok(WordsArg::File(argument.into())) };
+    match number.parse() {
+        Ok(words) if (1..=limits::WORDS).contains(&words) => Ok(WordsArg::Each(words)),
+        _ => Err(format!("expected 1 to {}, or the name of a file", limits::WORDS)),
     }
 }
 

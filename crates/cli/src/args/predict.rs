@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use conset::predict::Method;
 use conset::scheduler::c3::C3Protocol;
 
-use super::{InputArgs, whole};
+use super::{InputArgs, TableArgs, whole};
 
 #[derive(Args, Debug)]
 pub(crate) struct PredictArgs {
@@ -52,6 +52,8 @@ pub(crate) struct PredictArgs {
     /// Lift the limits that keep work and memory proportional to the input.
     #[arg(long)]
     pub(crate) unlimited: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 /// Cost models of `conset predict`.

@@ -1,12 +1,110 @@
 //! The arguments of `conset show`, and the options of profiles.
 
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use conset_ir::limits;
 
-use super::whole;
-use crate::commands::show::is_view;
+use super::{TableArgs, whole};
+
+/// A view of `conset show`.
+pub(crate) struct View {
+    pub(crate) name: &'static str,
+    /// What the name is followed by, such as a cell; empty for most.
+    pub(crate) argument: &'static str,
+    what: &'static str,
+    kinds: ScheduleKinds,
+}
+
+/// The kinds of schedules that have a view.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScheduleKinds {
+    Phases,
+    Steps,
+    Both,
+}
+
+const fn view(
+    name: &'static str,
+    argument: &'static str,
+    kinds: ScheduleKinds,
+    what: &'static str,
+) -> View {
+    View { name, argument, what, kinds }
+}
+
+/// All views.
+pub(crate) const VIEWS: [View; 15] = {
+    use ScheduleKinds::{Both, Phases, Steps};
+    [
+        view("summary", "", Both, "what was compiled, with its bounds (the default)"),
+        view("phases", "", Phases, "the phases: routes, words, clocks"),
+        view("steps", "", Steps, "the messages of each step"),
+        view("routes", "", Phases, "every route, with its words and slot"),
+        view("timetable", "", Phases, "the slots in the order of time"),
+        view("channels", "", Phases, "the channels in use on each cell"),
+        view("links", "", Both, "the load of each link, in each phase"),
+        view("cells", "", Both, "the connections of each cell, and its busy and idle clocks"),
+        view("contexts", "", Phases, "forwarding tables and operation lists"),
+        view("map", "", Both, "the machine, with the words over each link"),
+        view(
+            "gantt",
+            "",
+            Both,
+            "the predicted timetable as a chart: agents, or links with --by links",
+        ),
+        view("profile", "", Both, "where every predicted clock went, and the critical path"),
+        view("cell", "C", Both, "tables and operations of a cell (5 or c5)"),
+        view("link", "L", Both, "the routes over a link (148, l148 or 'c37 -> c38')"),
+        view(
+            "connection",
+            "X",
+            Both,
+            "the routes of a connection (12, x12, its name or 'c45 -> c37')",
+        ),
+    ]
+};
+
+/// Whether a word is the name of a view.
+pub(crate) fn is_view(word: &str) -> bool {
+    VIEWS.iter().any(|view| view.name == word)
+}
+
+/// The views of a schedule as a sentence has them: `summary, steps, cell C or link L`.
+pub(crate) fn view_names(of_steps: bool) -> String {
+    let other = if of_steps { ScheduleKinds::Phases } else { ScheduleKinds::Steps };
+    let views = VIEWS.iter().filter(|view| view.kinds != other);
+    let names: Vec<String> = views
+        .map(|view| format!("{} {}", view.name, view.argument).trim_end().to_owned())
+        .collect();
+    let (last, others) = names.split_last().expect("there are views");
+    format!("{} or {last}", others.join(", "))
+}
+
+/// The end of the help of `conset show`.
+pub(super) fn after_help() -> String {
+    let mut help = "\
+Example: conset show all.json cell 5
+         conset show all.json links --top 10
+         conset show all.json map --phase 3
+         conset show all.json profile --what-if
+         conset show all.json cells --format csv
+WHAT is:
+"
+    .to_owned();
+    for view in &VIEWS {
+        let name = format!("{} {}", view.name, view.argument);
+        let of = match view.kinds {
+            ScheduleKinds::Both => "",
+            ScheduleKinds::Phases => " [of phases]",
+            ScheduleKinds::Steps => " [of steps]",
+        };
+        let _ = writeln!(help, "  {name:<13} {}{of}", view.what);
+    }
+    help + "Views marked [of phases] or [of steps] are for schedules of this kind."
+}
 
 /// What a profile shows beside the clocks of sets and phases.
 #[derive(Args, Clone, Copy, Debug)]
@@ -39,7 +137,7 @@ pub(crate) struct ShowArgs {
         required = true,
         allow_negative_numbers = true
     )]
-    words: Vec<String>,
+    words: Vec<OsString>,
     /// Show only this phase (3 or p3).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) phase: Option<String>,
@@ -83,6 +181,8 @@ pub(crate) struct ShowArgs {
     pub(crate) width: usize,
     #[command(flatten)]
     pub(crate) profile: ProfileOptions,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 /// The rows of a gantt chart.
@@ -97,15 +197,17 @@ pub(crate) enum GanttRows {
 
 impl ShowArgs {
     /// The file and the words of the view. The file is first, or last after the name of a view.
-    pub(crate) fn file_and_view(&self) -> (&str, &[String]) {
+    pub(crate) fn file_and_view(&self) -> (&Path, &[OsString]) {
         let (first, after) = self.words.split_first().expect("clap asks for one");
         let (last, before) = self.words.split_last().expect("clap asks for one");
-        let exists = |word: &str| word == "-" || Path::new(word).exists();
-        let view_first = match is_view(first) {
+        let exists = |word: &OsStr| word == "-" || Path::new(word).exists();
+        let view_first = match first.to_str().is_some_and(is_view) {
             // A file may have the name of a view.
             true => !exists(first) || exists(last),
             false => !exists(first) && exists(last),
         };
-        if view_first && !before.is_empty() { (last, before) } else { (first, after) }
+        let (file, view) =
+            if view_first && !before.is_empty() { (last, before) } else { (first, after) };
+        (Path::new(file), view)
     }
 }

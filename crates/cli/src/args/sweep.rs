@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CompilerArgs, InputArgs};
+use super::{CompilerArgs, InputArgs, TableArgs};
 
 /// The most values of one variable.
 const VALUES_MAX: usize = 1 << 16;
@@ -24,7 +24,10 @@ pub(crate) struct SweepArgs {
     /// Do not execute; the clocks are those that the cost model predicts.
     #[arg(long)]
     pub(crate) predict: bool,
-    /// Output file: the table (.csv), or a page with a chart (.html).
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
+    /// Output file: the table (.csv), or a page with a chart (.html); - for the
+    /// table on standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -9,6 +9,7 @@ use crate::args::BoundArgs;
 use crate::error::CliError;
 use crate::load;
 use crate::progress::ProgressDisplay;
+use crate::rows::{self, TableRows};
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
@@ -77,39 +78,61 @@ pub(crate) fn run(args: &BoundArgs, terminal: &Terminal) -> Result<(), CliError>
             })
             .collect(),
     };
-    terminal.print(&report, |out| {
-        if report.sets.is_empty() {
-            writeln!(out, "no sets")?;
-        }
-        for set in &report.sets {
-            writeln!(
-                out,
-                "set      {}: {}, {}",
-                set.set,
-                text::count(to_u64(set.connections), "connection"),
-                text::count(set.words, "word")
-            )?;
-            writeln!(out, "phases   at least {} by {}", set.bound_phases, set.bound_phases_by)?;
-            writeln!(
-                out,
-                "clocks   at least {} by {}",
-                text::number(set.bound_clocks),
-                set.bound_clocks_by
-            )?;
-            let mut table = text::table(&["", "bound", "value", "witness"], 2);
-            for bound in &set.bounds {
-                table.add_row([
-                    bound.of.to_owned(),
-                    bound.by.to_string(),
-                    text::number(bound.value),
-                    bound.witness.clone(),
-                ]);
+    rows::print(
+        terminal,
+        &report,
+        || rows_of(&report),
+        |out| {
+            if report.sets.is_empty() {
+                writeln!(out, "no sets")?;
             }
-            if let Some(column) = table.column_mut(3) {
-                column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            for set in &report.sets {
+                writeln!(
+                    out,
+                    "set      {}: {}, {}",
+                    set.set,
+                    text::count(to_u64(set.connections), "connection"),
+                    text::count(set.words, "word")
+                )?;
+                writeln!(out, "phases   at least {} by {}", set.bound_phases, set.bound_phases_by)?;
+                writeln!(
+                    out,
+                    "clocks   at least {} by {}",
+                    text::number(set.bound_clocks),
+                    set.bound_clocks_by
+                )?;
+                let mut table = text::table(&["", "bound", "value", "witness"], 2);
+                for bound in &set.bounds {
+                    table.add_row([
+                        bound.of.to_owned(),
+                        bound.by.to_string(),
+                        text::number(bound.value),
+                        bound.witness.clone(),
+                    ]);
+                }
+                if let Some(column) = table.column_mut(3) {
+                    column.set_cell_alignment(comfy_table::CellAlignment::Left);
+                }
+                text::write_table(out, &table)?;
             }
-            text::write_table(out, &table)?;
+            Ok(())
+        },
+    )
+}
+
+/// A row for each bound.
+fn rows_of(report: &BoundReport) -> TableRows {
+    let mut rows = TableRows::new(&["set", "of", "by", "value", "witness"], 3);
+    for set in &report.sets {
+        for bound in &set.bounds {
+            rows.rows.push(vec![
+                set.set.as_str().into(),
+                bound.of.into(),
+                bound.by.to_string().into(),
+                bound.value.into(),
+                bound.witness.as_str().into(),
+            ]);
         }
-        Ok(())
-    })
+    }
+    rows
 }

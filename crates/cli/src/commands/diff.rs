@@ -15,6 +15,7 @@ use crate::args::DiffArgs;
 use crate::commands::steps;
 use crate::error::CliError;
 use crate::load::{self, Either};
+use crate::rows::{self, TableRows};
 use crate::text::{self, Terminal, number};
 
 /// Details of each kind that are listed without `--all`.
@@ -40,7 +41,30 @@ pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> 
         }
     };
     let diff = diff::diff(&a, &b, if args.all { usize::MAX } else { SHOWN });
-    terminal.print(&diff, |out| write_diff(out, &diff))
+    rows::print(terminal, &diff, || numbers_of(&diff), |out| write_diff(out, &diff))
+}
+
+/// The numbers of a set that are compared, by their names in JSON.
+fn compared(set: &SetDiff) -> [(&'static str, [u64; 2]); 6] {
+    [
+        ("connections", [set.connections.a, set.connections.b].map(to_u64)),
+        ("words", [set.words.a, set.words.b]),
+        ("phases", [set.phases.a, set.phases.b].map(to_u64)),
+        ("bound_phases", [set.bound_phases.a, set.bound_phases.b].map(u64::from)),
+        ("predicted_clocks", [set.predicted_clocks.a, set.predicted_clocks.b]),
+        ("bound_clocks", [set.bound_clocks.a, set.bound_clocks.b]),
+    ]
+}
+
+/// A row for each number of each common set.
+fn numbers_of(diff: &Diff) -> TableRows {
+    let mut rows = TableRows::new(&["set", "what", "a", "b"], 2);
+    for set in &diff.sets {
+        for (what, [a, b]) in compared(set) {
+            rows.rows.push(vec![set.set.as_str().into(), what.into(), a.into(), b.into()]);
+        }
+    }
+    rows
 }
 
 fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
@@ -130,18 +154,16 @@ fn write_summary(out: &mut dyn Write, set: &SetDiff) -> io::Result<()> {
         writeln!(out, "         the mesh nodes of the connections changed")?;
     }
     let mut table = text::table(&["", "a", "b", "change"], 1);
-    for (what, a, b) in [
-        ("connections", to_u64(set.connections.a), to_u64(set.connections.b)),
-        ("words", set.words.a, set.words.b),
-        ("phases", to_u64(set.phases.a), to_u64(set.phases.b)),
-        ("bound on phases", set.bound_phases.a.into(), set.bound_phases.b.into()),
-        ("predicted clocks", set.predicted_clocks.a, set.predicted_clocks.b),
-        ("bound on clocks", set.bound_clocks.a, set.bound_clocks.b),
-    ] {
+    for (what, [a, b]) in compared(set) {
+        let what = match what {
+            "bound_phases" => "bound on phases".to_owned(),
+            "bound_clocks" => "bound on clocks".to_owned(),
+            what => what.replace('_', " "),
+        };
         let sign = if b < a { "-" } else { "+" };
         let change =
             if a == b { "=".to_owned() } else { format!("{sign}{}", number(a.abs_diff(b))) };
-        table.add_row([what.to_owned(), number(a), number(b), change]);
+        table.add_row([what, number(a), number(b), change]);
     }
     text::write_table(out, &table)?;
     writeln!(

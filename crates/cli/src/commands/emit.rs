@@ -1,15 +1,14 @@
 //! `conset emit`: writing source code, listings and image texts from a schedule.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use conset::codegen::{CrateOptions, EmitError, Runtime, c, goal, rust};
 use conset_ir::document::Document;
 use conset_ir::{At, InputError};
-use serde::Serialize;
 
 use crate::args::{EmitArgs, EmitFormat};
 use crate::error::CliError;
-use crate::files::{self, OutputTarget};
+use crate::files;
 use crate::load;
 use crate::text::Terminal;
 
@@ -19,11 +18,6 @@ const CHECKOUT_RUNTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime"
 
 /// Default prefix of C names.
 const C_NAME: &str = "conset_program";
-
-#[derive(Serialize)]
-struct Emitted {
-    files: Vec<String>,
-}
 
 pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> {
     refuse_options(args)?;
@@ -58,19 +52,8 @@ pub(crate) fn run(args: &EmitArgs, terminal: &Terminal) -> Result<(), CliError> 
             )]
         }
     };
-    let mut emitted = Emitted { files: Vec::new() };
-    for (name, source) in &sources {
-        let path: PathBuf = args.output.join(name);
-        files::make_folder(path.parent().unwrap_or(Path::new(".")))?;
-        OutputTarget::File(path.clone()).write(|out| out.write_all(source.as_bytes()))?;
-        emitted.files.push(path.display().to_string());
-    }
-    terminal.print(&emitted, |out| {
-        for file in &emitted.files {
-            writeln!(out, "wrote {file}")?;
-        }
-        Ok(())
-    })
+    let sources = sources.into_iter().map(|(name, source)| (name, source.into_bytes()));
+    terminal.print_files(files::write_folder(&args.output, &sources.collect::<Vec<_>>())?)
 }
 
 /// Refuses options of other formats.
@@ -112,5 +95,10 @@ fn options(args: &EmitArgs) -> Result<CrateOptions, InputError> {
             Err(_) => return Ok(options),
         },
     };
-    Ok(options.runtime(Runtime::Path(path.display().to_string())))
+    let Some(path) = path.to_str() else {
+        let message = "the path is not UTF-8, which the manifest of a crate must be";
+        return Err(InputError::new("--runtime", At::Path(path.display().to_string()), message)
+            .help("link or copy the runtime to a path in UTF-8"));
+    };
+    Ok(options.runtime(Runtime::Path(path.to_owned())))
 }

@@ -132,14 +132,14 @@ pub(crate) fn run(args: &InfoArgs, terminal: &Terminal) -> Result<(), CliError> 
         .with_join_periodic(!args.ignore_periodic);
     let read = &files::read;
     let (name, bytes) =
-        match conset_files::open(&args.file, args.format.as_deref(), &options, read)? {
+        match conset_files::open(&args.file, args.input_format.as_deref(), &options, read)? {
             Opened::File(name, bytes) => (name, bytes),
             Opened::Mesh(name, reading) => {
                 let report = of_reading(name, &reading, "mesh")?;
                 return terminal.print(&report, |out| write_report(out, &report));
             }
         };
-    let report = match input::kind(&name, &bytes, args.format.as_deref())? {
+    let report = match input::kind(&name, &bytes, args.input_format.as_deref())? {
         InputKind::Document => {
             let document =
                 Document::parse_any(&name, &bytes).map_err(|e| CliError::in_source(e, &bytes))?;

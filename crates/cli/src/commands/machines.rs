@@ -11,6 +11,7 @@ use crate::commands::patterns::List;
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
+use crate::rows::{self, TableRows};
 use crate::text::{self, Terminal};
 
 #[derive(Serialize)]
@@ -36,9 +37,6 @@ fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), CliE
     }
     let text = machine_file::write(machine);
     OutputTarget::new(path).write(|out| out.write_all(text.as_bytes()))?;
-    if to_terminal {
-        return Ok(());
-    }
     let made = WrittenMachine { machine: machine.name().to_owned(), output };
     terminal.print(&made, |out| writeln!(out, "wrote {}", made.output))
 }
@@ -54,7 +52,12 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
         }
         let presets: Vec<Preset> =
             Machine::PRESETS.iter().map(|&(name, what)| Preset { name, what }).collect();
-        return terminal.print(&List { entries: &presets }, |out| {
+        let rows = || {
+            let mut rows = TableRows::new(&["name", "what"], 2);
+            rows.rows.extend(presets.iter().map(|p| vec![p.name.into(), p.what.into()]));
+            rows
+        };
+        return rows::print(terminal, &List { entries: &presets }, rows, |out| {
             let mut table = text::table(&["preset", "what it is"], 2);
             for preset in &presets {
                 table.add_row([preset.name, preset.what]);
@@ -85,23 +88,26 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
         duplex: parameters.duplex,
         protocol: Some(parameters.protocol).filter(|&p| p != Protocol::default()),
     };
-    terminal.print(&full, |out| {
-        writeln!(
-            out,
-            "{} ({}): {}, {}",
-            summary.name,
-            summary.topology,
-            text::count(to_u64(summary.cells), "cell"),
-            text::count(to_u64(summary.links), "link"),
-        )?;
-        let mut table = text::table(&["parameter", "value"], 1);
-        for (name, value, ..) in parameters.stated_numbers() {
-            table.add_row([name.to_owned(), text::number(u64::from(value))]);
-        }
-        table.add_row(["duplex".to_owned(), format!("{:?}", parameters.duplex).to_lowercase()]);
-        if let Some(protocol) = full.protocol {
-            table.add_row(["protocol".to_owned(), protocol.name().to_owned()]);
-        }
-        text::write_table(out, &table)
-    })
+    let mut rows = TableRows::new(&["parameter", "value"], 1);
+    let numbers = parameters.stated_numbers();
+    rows.rows.extend(numbers.map(|(name, value, ..)| vec![name.into(), value.into()]));
+    let duplex = format!("{:?}", parameters.duplex).to_lowercase();
+    rows.rows.push(vec!["duplex".into(), duplex.into()]);
+    rows.rows.extend(full.protocol.map(|p| vec!["protocol".into(), p.name().into()]));
+    rows::print(
+        terminal,
+        &full,
+        || rows.clone(),
+        |out| {
+            writeln!(
+                out,
+                "{} ({}): {}, {}",
+                summary.name,
+                summary.topology,
+                text::count(to_u64(summary.cells), "cell"),
+                text::count(to_u64(summary.links), "link"),
+            )?;
+            rows.write_human(out)
+        },
+    )
 }

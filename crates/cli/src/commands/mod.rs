@@ -2,9 +2,11 @@
 
 pub(crate) mod bound;
 pub(crate) mod compile;
+pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod emit;
 pub(crate) mod generate;
+pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod machines;
 pub(crate) mod patterns;

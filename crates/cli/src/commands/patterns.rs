@@ -12,6 +12,7 @@ use crate::commands::compile::OutputFormat;
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load;
+use crate::rows::{self, TableRows};
 use crate::text::{self, Terminal};
 
 /// A row of the lists of patterns and of meshes.
@@ -44,7 +45,18 @@ pub(crate) fn print_list(
     entries: &[ListEntry],
     last: &str,
 ) -> Result<(), CliError> {
-    terminal.print(&List { entries }, |out| {
+    let rows = || {
+        let mut rows = TableRows::new(&["name", "parameters", "what"], 3);
+        for entry in entries {
+            rows.rows.push(vec![
+                entry.name.into(),
+                entry.parameters.as_str().into(),
+                entry.what.into(),
+            ]);
+        }
+        rows
+    };
+    rows::print(terminal, &List { entries }, rows, |out| {
         let mut table = text::table(&[kind, "parameters", "what it is"], 3);
         for entry in entries {
             table.add_row([entry.name, &entry.parameters, entry.what]);
@@ -94,9 +106,6 @@ pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliErr
         format => format,
     };
     format.write_document(&OutputTarget::new(path), &document)?;
-    if to_terminal {
-        return Ok(());
-    }
     let (connections, words) = count;
     let made = WrittenPattern {
         pattern: pattern.to_owned(),

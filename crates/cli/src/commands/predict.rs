@@ -12,6 +12,7 @@ use crate::args::{ModelArg, PredictArgs};
 use crate::error::CliError;
 use crate::load;
 use crate::progress::ProgressDisplay;
+use crate::rows::{self, Field, TableRows};
 use crate::text::{self, Terminal};
 
 pub(crate) fn run(args: &PredictArgs, terminal: &Terminal) -> Result<(), CliError> {
@@ -36,7 +37,57 @@ pub(crate) fn run(args: &PredictArgs, terminal: &Terminal) -> Result<(), CliErro
     options.c3.bisection = args.c3_bisection.map(f64::from);
     let report = predict(&machine, &program, &options, &mut |p| bar.observe(p))?;
     drop(bar);
-    terminal.print(&report, |out| write_report(out, &report, &options))
+    rows::print(terminal, &report, || rows_of(&report), |out| write_report(out, &report, &options))
+}
+
+/// A row for each method and set, with the columns of all models.
+fn rows_of(report: &PredictReport) -> TableRows {
+    let columns = [
+        "set",
+        "method",
+        "by",
+        "steps",
+        "messages",
+        "c3_units",
+        "c3_rank",
+        "c3_error_percent",
+        "paper_clocks",
+        "paper_rank",
+        "paper_error_percent",
+        "steps_clocks",
+        "steps_rank",
+        "steps_error_percent",
+        "measured_clocks",
+        "measured_rank",
+        "refused",
+    ];
+    let mut rows = TableRows::new(&columns, 3);
+    for set in &report.sets {
+        for method in &set.rows {
+            let mut row: Vec<Field> = vec![
+                set.set.as_str().into(),
+                method.method.as_str().into(),
+                method.by.into(),
+                method.steps.into(),
+                method.messages.into(),
+            ];
+            for model in Model::ALL {
+                let value = method.value(model);
+                row.extend([
+                    value.map(|value| Field::Real(value.value, 1)).into(),
+                    value.map(|value| value.rank).into(),
+                    value.and_then(|value| Some(Field::Real(value.error_percent?, 1))).into(),
+                ]);
+            }
+            row.extend([
+                method.measured.map(|measured| measured.clocks).into(),
+                method.measured.map(|measured| measured.rank).into(),
+                method.refused.as_deref().into(),
+            ]);
+            rows.rows.push(row);
+        }
+    }
+    rows
 }
 
 fn write_report(

@@ -20,7 +20,8 @@ use serde::Serialize;
 use crate::args::ProfileOptions;
 use crate::error::CliError;
 use crate::progress::ProgressDisplay;
-use crate::text;
+use crate::rows::{self, Field, TableRows};
+use crate::text::{self, Terminal};
 
 /// Segments of the critical path that are printed.
 const SEGMENTS: usize = 12;
@@ -134,7 +135,78 @@ fn what_if_failure(error: WhatIfError) -> CliError {
     }
 }
 
-/// Prints profiles.
+/// Prints profiles in the format that the options select.
+pub(crate) fn print(
+    report: &ProfileReport,
+    filter: ProfileFilter,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    rows::print(terminal, report, || rows_of(report, filter), |out| write(out, report, filter))
+}
+
+/// A row for each phase and side, or for each port; with `--what-if`, for each change of the machine
+/// instead.
+fn rows_of(report: &ProfileReport, filter: ProfileFilter) -> TableRows {
+    if let Some(changes) = &report.what_if {
+        return what_if_rows(changes);
+    }
+    let is_of_ports = filter.cells || filter.cell.is_some();
+    let whose = if is_of_ports { ["cell", "side"] } else { ["side", "ports"] };
+    let columns = [&["set", "by", "phase"][..], &whose, &PortClocks::NAMES, &["idle", "total"]];
+    let mut rows = TableRows::new(&columns.concat(), 4);
+    for set in &report.sets {
+        let phases = set.phases.iter().filter(|p| filter.phase.is_none_or(|only| only == p.phase));
+        for phase in phases {
+            let mut add = |whose: [Field; 2], clocks: &PortClocks| {
+                let mut row: Vec<Field> = vec![
+                    set.set.as_str().into(),
+                    by_name(set.by).into(),
+                    Some(phase.phase).filter(|_| set.by == ExchangedBy::Phases).into(),
+                ];
+                row.extend(whose);
+                row.extend(clocks.parts().map(Field::from));
+                row.extend([clocks.idle(), clocks.total()].map(Field::from));
+                rows.rows.push(row);
+            };
+            if !is_of_ports {
+                for side in &phase.sides {
+                    add([side.side.name().into(), side.ports.into()], &side.clocks);
+                }
+                continue;
+            }
+            let shown = |port: &&PortProfile| filter.cell.is_none_or(|cell| cell == port.cell);
+            for port in phase.ports.iter().filter(shown) {
+                add([port.cell.into(), port.side.name().into()], &port.clocks);
+            }
+        }
+    }
+    rows
+}
+
+fn what_if_rows(changes: &[WhatIf]) -> TableRows {
+    let columns = ["machine", "plan", "phases", "clocks", "clocks_over_unchanged"];
+    let mut rows = TableRows::new(&columns, 2);
+    for change in changes {
+        rows.rows.push(vec![
+            change.change.name().into(),
+            if change.recompiled { "new" } else { "this" }.into(),
+            change.phases.into(),
+            change.clocks.into(),
+            change.clocks_over_unchanged.map(|ratio| Field::Real(ratio, 2)).into(),
+        ]);
+    }
+    rows
+}
+
+fn by_name(by: ExchangedBy) -> &'static str {
+    match by {
+        ExchangedBy::Phases => "phases",
+        ExchangedBy::Steps => "steps",
+        ExchangedBy::Messages => "messages",
+    }
+}
+
+/// Writes profiles for people.
 pub(crate) fn write(
     out: &mut dyn Write,
     report: &ProfileReport,
@@ -154,11 +226,7 @@ pub(crate) fn write(
 }
 
 fn write_totals(out: &mut dyn Write, set: &SetProfile) -> io::Result<()> {
-    let by = match set.by {
-        ExchangedBy::Phases => "phases",
-        ExchangedBy::Steps => "steps",
-        ExchangedBy::Messages => "messages",
-    };
+    let by = by_name(set.by);
     let of = match set.clocks_of {
         ClocksOf::Fabric => "measured",
         ClocksOf::Model => "predicted",

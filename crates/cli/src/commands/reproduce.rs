@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::{Paper, ReproduceArgs, Reproduced};
 use crate::error::CliError;
-use crate::files::{self, OutputTarget};
+use crate::files;
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
 
@@ -174,16 +174,8 @@ fn write_figures(folder: &Path, report: &ReproduceReport) -> Result<Vec<String>,
 
 /// Writes figures into a folder, and returns the names of the files.
 fn write_all(folder: &Path, figures: &[Figure]) -> Result<Vec<String>, InputError> {
-    files::make_folder(folder)?;
-    let mut written = Vec::new();
-    for figure in figures {
-        let path = folder.join(&figure.file);
-        OutputTarget::File(path.clone()).write(|out| out.write_all(figure.svg.as_bytes()))?;
-        written.push(path.into_os_string().into_string().map_err(|_| {
-            InputError::new("--figures", At::Whole, "the folder's name is not UTF-8")
-        })?);
-    }
-    Ok(written)
+    let files = figures.iter().map(|figure| (figure.file.clone(), figure.svg.clone().into_bytes()));
+    files::write_folder(folder, &files.collect::<Vec<_>>())
 }
 
 fn write_report(

@@ -1,18 +1,18 @@
 //! `conset show`: views of a compiled schedule.
 //!
-//! Each view is a list of rows, made by one function of the submodules and printed as a table or, with
-//! `--json`, as an array of objects with the column names as keys; maps and charts are drawn as text.
-//! The checker verifies the schedule first.
+//! Each view is a list of rows, made by one function of the submodules and printed by [`crate::rows`];
+//! maps and charts are drawn as text. The checker verifies the schedule first.
 
+mod columns;
 mod gantt;
 mod map;
-mod rows;
 mod selection;
 mod steps;
 mod tables;
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
 
 use conset::Compiled;
 use conset::fabric::messages::MessageRoutes;
@@ -21,40 +21,22 @@ use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
 use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Machine, PhaseId};
 
-use crate::args::ShowArgs;
+use crate::args::{ShowArgs, is_view, view_names};
 use crate::commands::compile::write_summary;
 use crate::commands::profile::{self, ProfileFilter};
 use crate::commands::steps as step_views;
 use crate::error::CliError;
 use crate::load::{self, Either};
 use crate::progress::ProgressDisplay;
-use crate::text::{self, Terminal};
+use crate::rows::{self, TableRows};
+use crate::text::Terminal;
+use columns::add_links;
 use map::LinkLoads;
-pub(crate) use rows::{Field, TableRows};
 use selection::{Selection, check_cell, check_set};
 pub(crate) use steps::StepSelection;
 
 /// The links of a map's table, on machines without a map.
 const TABLE_LINKS: usize = 20;
-
-/// The names of all views.
-const VIEWS: [&str; 15] = [
-    "summary",
-    "phases",
-    "steps",
-    "routes",
-    "timetable",
-    "channels",
-    "links",
-    "contexts",
-    "cells",
-    "map",
-    "gantt",
-    "profile",
-    "cell",
-    "link",
-    "connection",
-];
 
 /// A view of a schedule.
 pub(crate) enum ScheduleView {
@@ -87,12 +69,13 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         let error = InputError::new(option, At::Whole, format!("{option} is for profiles"));
         return Err(error.help("write conset show FILE profile").into());
     }
-    if words.is_empty() && VIEWS.contains(&file) && !Path::new(file).exists() {
-        let message = format!("which schedule? `{file}` is a view");
-        let error = InputError::new("show", At::Path(file.to_owned()), message);
-        return Err(error.help(format!("write conset show FILE {file}")).into());
+    let lone_view = file.to_str().filter(|name| words.is_empty() && is_view(name));
+    if let Some(name) = lone_view.filter(|_| !file.exists()) {
+        let message = format!("which schedule? `{name}` is a view");
+        let error = InputError::new("show", At::Path(name.to_owned()), message);
+        return Err(error.help(format!("write conset show FILE {name}")).into());
     }
-    let compiled = match load::any_compiled_file(Path::new(file), terminal)? {
+    let compiled = match load::any_compiled_file(file, terminal)? {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => {
             return of_steps(*compiled, &view, (phase, cell), args, terminal);
@@ -116,7 +99,7 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
             let report = profile::of_model(&compiled, set, args.profile, &mut bar)?;
             drop(bar);
             let filter = ProfileFilter { cells: args.profile.cells, phase, cell };
-            return terminal.print(&report, |out| profile::write(out, &report, filter));
+            return profile::print(&report, filter, terminal);
         }
         ScheduleView::Phases => tables::phases(&compiled, &only),
         ScheduleView::Steps => {
@@ -213,7 +196,7 @@ fn of_steps(
             let report = profile::of_steps_model(&compiled, set, args.profile, &mut bar)?;
             drop(bar);
             let filter = ProfileFilter { cells: args.profile.cells, phase: None, cell };
-            return terminal.print(&report, |out| profile::write(out, &report, filter));
+            return profile::print(&report, filter, terminal);
         }
         ScheduleView::Link(word) => {
             let links = find_links(machine, word)?;
@@ -254,7 +237,12 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
     }
     let mut summary = Summary::new(compiled, None);
     summary.sets.retain(|set| only.set.is_none_or(|name| name == set.set));
-    terminal.print(&summary, |out| write_summary(out, &summary))
+    rows::print(
+        terminal,
+        &summary,
+        || tables::summary(&summary),
+        |out| write_summary(out, &summary),
+    )
 }
 
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
@@ -288,19 +276,17 @@ fn write_map(
     if let Some(drawn) = map::draw(machine, loads) {
         return write!(out, "{drawn}");
     }
-    let mut table = text::table(&["link", "from", "to", "routes", "words", "clocks"], 3);
-    for row in map::table(machine, loads, TABLE_LINKS) {
-        table.add_row(row);
-    }
-    text::write_table(out, &table)
+    let columns = ["link", "source", "target", "routes", "words", "clocks"];
+    let mut rows = TableRows::new(&columns, 3);
+    add_links(&mut rows, &[], machine, loads, None);
+    rows.arrange(Some("words"), Some(TABLE_LINKS)).expect("there is such a column");
+    rows.write_human(out)
 }
 
 fn wrong(words: &[&str], message: String) -> InputError {
-    InputError::new("show", At::Path(words.join(" ")), message).help(
-        "WHAT is summary, phases, routes, timetable, channels, links, contexts, cells, map, gantt, \
-         profile, cell C, link L or connection X; of a schedule of steps also steps, but not phases, \
-         routes, timetable, channels and contexts",
-    )
+    let views = view_names(false);
+    let help = format!("WHAT is {views}; of a schedule of steps {}", view_names(true));
+    InputError::new("show", At::Path(words.join(" ")), message).help(help)
 }
 
 fn parse_id(words: &[&str], word: &str, prefix: &str) -> Result<u32, InputError> {
@@ -309,8 +295,9 @@ fn parse_id(words: &[&str], word: &str, prefix: &str) -> Result<u32, InputError>
     parsed.map_err(|_| wrong(words, format!("`{word}` is not an id like {prefix}5")))
 }
 
-fn parse_view(words: &[String]) -> Result<ScheduleView, InputError> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn parse_view(words: &[OsString]) -> Result<ScheduleView, InputError> {
+    let words: Vec<Cow<'_, str>> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     Ok(match words.as_slice() {
         [] | ["summary"] => ScheduleView::Summary,
         ["phases"] => ScheduleView::Phases,
@@ -409,7 +396,19 @@ pub(crate) fn find_connections(
         .help("write an id, 12 or x12, a name, or ends: 'c45 -> c37'"))
 }
 
-/// Whether a word is the name of a view.
-pub(crate) fn is_view(word: &str) -> bool {
-    VIEWS.contains(&word)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::VIEWS;
+
+    #[test]
+    fn every_view_of_the_help_is_understood() {
+        for view in &VIEWS {
+            let mut words = vec![OsString::from(view.name)];
+            let is_whole = parse_view(&words).is_ok();
+            assert_eq!(is_whole, view.argument.is_empty(), "{}", view.name);
+            words.push("0".into());
+            assert_eq!(parse_view(&words).is_ok(), !is_whole, "{}", view.name);
+        }
+    }
 }

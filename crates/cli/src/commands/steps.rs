@@ -12,11 +12,13 @@ use conset_ir::convert::{index, to_f64, to_u64};
 use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
 use serde::Serialize;
 
+use crate::args::view_names;
 use crate::commands::compile::OutputFormat;
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
-use crate::commands::show::{ScheduleView, StepSelection, TableRows, find_connections};
+use crate::commands::show::{ScheduleView, StepSelection, find_connections};
 use crate::error::CliError;
 use crate::files::OutputTarget;
+use crate::rows::{self, Field, TableRows};
 use crate::text::{self, Terminal};
 
 /// A program that was compiled to steps.
@@ -29,7 +31,7 @@ struct StepsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Compared>,
     output: Option<String>,
-    /// Time of the compilation and its verification.
+    /// Time from reading the input to the verified schedule: partition and placement included.
     seconds: f64,
 }
 
@@ -76,10 +78,6 @@ pub(crate) fn write_compiled(
             _ => Document::Steps(done.compiled.schedule().clone()),
         };
         format.write_document(&OutputTarget::new(path), &document)?;
-        if path == Path::new("-") {
-            // Standard output is the schedule.
-            return Ok(());
-        }
     }
     let machine = done.compiled.schedule().machine();
     let report = StepsReport {
@@ -354,7 +352,7 @@ pub(crate) fn view(
         }
         _ => {
             return Err(wrong("a schedule of steps has no phases, routes, channels or tables")
-                .help("WHAT is summary, steps, links, cells, map, gantt, profile, cell C, link L or connection X"));
+                .help(format!("WHAT is {}", view_names(true))));
         }
     }))
 }
@@ -377,10 +375,47 @@ pub(crate) fn write_summary(
     sets.retain(|set| only.is_none_or(|name| name == set.set));
     let machine = MachineSummary::new(compiled.schedule().machine());
     let report = StepsSummary { by: "steps", machine, sets: &sets };
-    terminal.print(&report, |out| {
-        write_machine(out, compiled.schedule().machine())?;
-        write_sets(out, &sets, false)
-    })
+    rows::print(
+        terminal,
+        &report,
+        || summary_rows(&sets),
+        |out| {
+            write_machine(out, compiled.schedule().machine())?;
+            write_sets(out, &sets, false)
+        },
+    )
+}
+
+/// A row for each set.
+fn summary_rows(sets: &[StepSummary]) -> TableRows {
+    let columns = [
+        "set",
+        "connections",
+        "words",
+        "steps",
+        "messages",
+        "message_words",
+        "predicted_clocks",
+        "bound_clocks",
+        "bound_clocks_by",
+        "direct_bound_clocks",
+    ];
+    let mut rows = TableRows::new(&columns, 1);
+    for set in sets {
+        rows.rows.push(vec![
+            set.set.as_str().into(),
+            set.connections.into(),
+            set.words.into(),
+            set.steps.into(),
+            set.messages.into(),
+            set.message_words.into(),
+            set.predicted_clocks.into(),
+            set.bound_clocks.into(),
+            set.bound_clocks_by.to_string().into(),
+            set.direct_bound_clocks.into(),
+        ]);
+    }
+    rows
 }
 
 pub(crate) fn messages<'a>(
@@ -451,49 +486,75 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
 
 /// Prints the differences of two schedules.
 pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), CliError> {
-    terminal.print(diff, |out| {
-        if diff.identical {
-            return writeln!(out, "identical");
-        }
-        if !diff.same_machine {
-            writeln!(out, "machine  differs")?;
-        }
-        for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
-            for name in names {
-                writeln!(out, "{what:<8} set {name}")?;
+    rows::print(
+        terminal,
+        diff,
+        || diff_rows(diff),
+        |out| {
+            if diff.identical {
+                return writeln!(out, "identical");
             }
-        }
-        for set in &diff.sets {
-            if set.identical {
-                writeln!(out, "set      {}: identical", set.set)?;
-                continue;
+            if !diff.same_machine {
+                writeln!(out, "machine  differs")?;
             }
-            let change = |pair: [u64; 2]| match pair {
-                [a, b] if a == b => text::number(a),
-                [a, b] => format!("{} -> {}", text::number(a), text::number(b)),
-            };
-            writeln!(
-                out,
-                "set      {}: {} steps, {} messages, {} words",
-                set.set,
-                change(set.steps.map(to_u64)),
-                change(set.messages.map(to_u64)),
-                change(set.message_words),
-            )?;
-            if let [Some(a), Some(b)] = set.predicted_clocks {
-                writeln!(out, "clocks   {} predicted", change([a, b]))?;
-            }
-            for (what, count, how) in [
-                ("removed", set.removed, ""),
-                ("added", set.added, ""),
-                ("placed", set.rerouted, " over other cells"),
-                ("placed", set.moved, " in other steps"),
-            ] {
-                if count > 0 {
-                    writeln!(out, "{what:<8} {}{how}", text::count(to_u64(count), "connection"))?;
+            for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
+                for name in names {
+                    writeln!(out, "{what:<8} set {name}")?;
                 }
             }
+            for set in &diff.sets {
+                if set.identical {
+                    writeln!(out, "set      {}: identical", set.set)?;
+                    continue;
+                }
+                let change = |pair: [u64; 2]| match pair {
+                    [a, b] if a == b => text::number(a),
+                    [a, b] => format!("{} -> {}", text::number(a), text::number(b)),
+                };
+                writeln!(
+                    out,
+                    "set      {}: {} steps, {} messages, {} words",
+                    set.set,
+                    change(set.steps.map(to_u64)),
+                    change(set.messages.map(to_u64)),
+                    change(set.message_words),
+                )?;
+                if let [Some(a), Some(b)] = set.predicted_clocks {
+                    writeln!(out, "clocks   {} predicted", change([a, b]))?;
+                }
+                for (what, count, how) in [
+                    ("removed", set.removed, ""),
+                    ("added", set.added, ""),
+                    ("placed", set.rerouted, " over other cells"),
+                    ("placed", set.moved, " in other steps"),
+                ] {
+                    if count > 0 {
+                        writeln!(
+                            out,
+                            "{what:<8} {}{how}",
+                            text::count(to_u64(count), "connection")
+                        )?;
+                    }
+                }
+            }
+            Ok(())
+        },
+    )
+}
+
+/// A row for each number of each common set.
+fn diff_rows(diff: &StepDiff) -> TableRows {
+    let mut rows = TableRows::new(&["set", "what", "a", "b"], 2);
+    for set in &diff.sets {
+        let [steps, messages] = [set.steps, set.messages].map(|pair| pair.map(Field::from));
+        for (what, [a, b]) in [
+            ("steps", steps),
+            ("messages", messages),
+            ("message_words", set.message_words.map(Field::from)),
+            ("predicted_clocks", set.predicted_clocks.map(Field::from)),
+        ] {
+            rows.rows.push(vec![set.set.as_str().into(), what.into(), a, b]);
         }
-        Ok(())
-    })
+    }
+    rows
 }

@@ -6,12 +6,13 @@
 //! fails is a row with its error. The rows are in the order of the values, the last variable
 //! changing fastest.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use conset::chart::{Chart, Line, Scale, Series, Style};
 use conset::run;
 use conset_ir::convert::{to_f64, to_u64};
@@ -21,13 +22,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::args::{Cli, Command, SweepArgs, TableFormat};
+use crate::args::{self, Cli, Command, SweepArgs};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::interrupt::{self, Search};
 use crate::load::{self, Either, PartitionGoal};
 use crate::progress::ProgressDisplay;
-use crate::rows::{Field, TableRows};
+use crate::rows::{self, Field, TableRows};
 use crate::text::{self, Terminal};
 
 /// The most combinations.
@@ -141,19 +142,21 @@ pub(crate) fn run(args: &SweepArgs, terminal: &Terminal) -> Result<(), CliError>
     if let (Some(path), Some(output)) = (&args.output, output) {
         let table = table(&names, &report);
         OutputTarget::new(path).write(|out| match output {
-            SweepOutput::Csv => table.write(out, TableFormat::Csv),
+            SweepOutput::Csv => table.write_csv(out),
             SweepOutput::Page => {
-                out.write_all(page(&args.input.input, &names, &report).html().as_bytes())
+                out.write_all(page(&args.input.name(), &names, &report).html().as_bytes())
             }
         })?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
-    terminal.print(&report, |out| {
-        table(&names, &report).write(out, TableFormat::Human)?;
-        write_summary(out, &report, calls.len())
-    })
+    rows::print(
+        terminal,
+        &report,
+        || table(&names, &report),
+        |out| {
+            table(&names, &report).write_human(out)?;
+            write_summary(out, &report, calls.len())
+        },
+    )
 }
 
 /// What `--output` selects.
@@ -227,7 +230,7 @@ fn call(settings: &[Setting]) -> Result<SweepArgs, CliError> {
     });
     words.splice(end..end, options.map(OsString::from));
     // The last of several values counts, so a varied option may also be given.
-    let command = Cli::command().mut_subcommand("sweep", |sweep| sweep.args_override_self(true));
+    let command = args::parser().mut_subcommand("sweep", |sweep| sweep.args_override_self(true));
     let parsed = command
         .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches))
@@ -410,7 +413,7 @@ fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
         style: Style::Lines,
         scale: Scale::Linear,
     };
-    let table = table(names, report);
+    let (header, rows) = table(names, report).human();
     ReportPage {
         title: format!("conset sweep {input}"),
         charts: vec![chart.svg()],
@@ -418,8 +421,8 @@ fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
             true => format!("The chart has the first {} of {} lines.", COLOURS.len(), lines.len()),
             false => String::new(),
         },
-        header: table.columns().map(str::to_owned).collect(),
-        rows: table.human_rows().collect(),
+        header,
+        rows,
     }
 }
 
@@ -449,14 +452,16 @@ fn table(names: &[&str], report: &SweepReport) -> TableRows {
     let (phases, steps) = (has(|c| c.phases.is_some()), has(|c| c.steps.is_some()));
     let (measured, failed) =
         (has(|c| c.measured_clocks.is_some()), rows.iter().any(|row| row.error.is_some()));
-    let mut columns = names.to_vec();
+    let mut columns = vec![];
     columns.extend(phases.then_some(["phases", "bound_phases"]).into_iter().flatten());
     columns.extend(steps.then_some("steps"));
     columns.push("predicted_clocks");
     columns.extend(measured.then_some("measured_clocks"));
     columns.extend(["bound_clocks", "clocks_over_bound", "seconds"]);
     columns.extend(failed.then_some("error"));
-    let mut table = TableRows::new(&columns, 0);
+    let names = names.iter().map(|name| Cow::from((*name).to_owned()));
+    let columns = names.chain(columns.into_iter().map(Cow::from)).collect();
+    let mut table = TableRows::named(columns, 0);
     for row in rows {
         let clocks = row.clocks.as_ref();
         let number = |of: fn(&Clocks) -> Option<u64>| Field::from(clocks.and_then(of));

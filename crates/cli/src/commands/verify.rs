@@ -1,6 +1,7 @@
 //! `conset verify`: running the independent checker on a schedule or an image, and comparing it with
 //! an input.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use conset::Objective;
@@ -53,7 +54,8 @@ impl VerifiedSet {
 }
 
 pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError> {
-    if args.file == Path::new("-") && args.against.as_deref() == Some("-") {
+    if args.file == Path::new("-") && args.against.as_deref().is_some_and(|against| against == "-")
+    {
         return Err(load::wrong_kind("<stdin>", "standard input can be read once only")
             .help("give one of them as a file")
             .into());
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
         total_violations,
         difference,
     };
-    let against = args.against.as_deref().unwrap_or_default();
+    let against = args.against.as_deref().unwrap_or_default().display();
     let refused = match (&outcome, &report.difference) {
         (Err(rejection), _) => Some(format!("{name} is rejected\n{rejection}")),
         (Ok(_), Some(difference)) => {
@@ -154,7 +156,7 @@ pub(crate) fn run(args: &VerifyArgs, terminal: &Terminal) -> Result<(), CliError
 /// The first difference between a compiled file and an input.
 fn difference(
     compiled: &Input,
-    against: &str,
+    against: &OsStr,
     args: &VerifyArgs,
     bar: &mut ProgressDisplay,
 ) -> Result<Option<String>, CliError> {
@@ -166,7 +168,7 @@ fn difference(
         let job = load::input_for(&wanted, &goal, false, bar)?;
         let (file, input) = (held(compiled, None), held(&job.input, Some(&job.machine)));
         let (Some((machine, sets)), Some((of, wanted))) = (file, input) else {
-            return Err(load::not_a_program(against, "a machine").into());
+            return Err(load::not_a_program(&wanted.name(), "a machine").into());
         };
         let Some(difference) = first_difference((machine, &sets), (of, &wanted)) else {
             return Ok(None);

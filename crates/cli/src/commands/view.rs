@@ -1,6 +1,6 @@
 //! `conset view`: writing a page that shows one schedule, or two side by side, in a browser.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use conset::input::{Input, LoadedProgram, PartitionUnit};
 use conset_ir::convert::to_usize;
@@ -60,10 +60,6 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> 
 }
 
 fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliError> {
-    if args.output == Path::new("-") {
-        // Standard output is the page.
-        return Ok(());
-    }
     let report = ViewReport {
         output: args.output.display().to_string(),
         bytes: page.html.len(),
@@ -88,11 +84,9 @@ fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, C
         Input::Program(program) => surface(program, input.options.elements.into()),
         _ => None,
     };
-    let name = match PathBuf::from(&input.input).file_name() {
-        Some(name) if !input.input.starts_with(conset::input::PATTERN) => {
-            name.to_string_lossy().into_owned()
-        }
-        _ => input.input.clone(),
+    let name = match Path::new(&input.input).file_name() {
+        Some(name) if input.pattern().is_none() => name.display().to_string(),
+        _ => input.name(),
     };
     Ok(Job { name, input: loaded, compiled, surface })
 }

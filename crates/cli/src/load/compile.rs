@@ -35,8 +35,8 @@ pub(crate) fn program(
             refuse_recompiling(&args.options.machine, None, "schedule of steps")?;
             (schedule.machine().clone(), schedule.program())
         }
-        Input::Image(_) => return Err(not_a_program(&args.input, "an image").into()),
-        Input::Machine(_) => return Err(not_a_program(&args.input, "a machine").into()),
+        Input::Image(_) => return Err(not_a_program(&args.name(), "an image").into()),
+        Input::Machine(_) => return Err(not_a_program(&args.name(), "a machine").into()),
     })
 }
 
@@ -67,12 +67,12 @@ fn compiled(
             refuse_recompiling(&input.options.machine, Some(compiler), "schedule")?;
             Compiled::import(schedule.clone(), &mut |p| bar.observe(p))
         }
-        Input::Steps(_) => return Err(is_steps(&input.input).into()),
+        Input::Steps(_) => return Err(is_steps(&input.name()).into()),
         Input::Image(image) => {
             refuse_recompiling(&input.options.machine, Some(compiler), "image")?;
             Compiled::import_image(image.clone(), &mut |p| bar.observe(p))
         }
-        Input::Machine(_) => return Err(not_a_program(&input.input, "a machine").into()),
+        Input::Machine(_) => return Err(not_a_program(&input.name(), "a machine").into()),
     };
     result.map_err(|e| match (e, &compiler.reuse) {
         // The only input that the checker can refuse here is the earlier schedule.

@@ -2,6 +2,7 @@
 //! parts removed.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use crate::error::CliError;
 use crate::files;
 
 /// The machine of a specification or machine file, with parameters set.
-pub(crate) fn machine(spec: &str, set: &[String]) -> Result<Arc<Machine>, CliError> {
-    let machine = if spec.ends_with(".toml") {
+pub(crate) fn machine(spec: &OsStr, set: &[String]) -> Result<Arc<Machine>, CliError> {
+    let machine = if spec.as_encoded_bytes().ends_with(b".toml") {
         let (name, bytes) = files::read(Path::new(spec))?;
         let text = std::str::from_utf8(&bytes).map_err(|e| {
             InputError::new(&name, At::Byte(e.valid_up_to()), "not UTF-8, expected a TOML text")
         })?;
         machine_file::parse(&name, text).map_err(|e| CliError::in_source(e, &bytes))?
     } else {
-        Machine::from_spec(spec)
+        Machine::from_spec(&spec.to_string_lossy())
             .map_err(|e| e.with_alternative("give a machine file ending in .toml"))?
     };
     with_settings(Arc::new(machine), set)
@@ -72,7 +73,7 @@ pub(super) fn whole_machine(
     match (&args.machine, default) {
         (Some(spec), _) => machine(spec, &args.params),
         (None, Some(default)) => with_settings(default, &args.params),
-        (None, None) => machine("iwarp", &args.params),
+        (None, None) => machine("iwarp".as_ref(), &args.params),
     }
 }
 

@@ -19,8 +19,8 @@ use conset_ir::{CellId, Duplex, LinkId, PhaseId, Protocol};
 
 use super::selection::Selection;
 use super::steps::{self, StepSelection};
-use super::{Field, TableRows};
 use crate::args::GanttRows;
+use crate::rows::TableRows;
 use crate::text;
 
 /// A row of a chart.
@@ -197,7 +197,7 @@ pub(super) fn rows(charts: &[Gantt]) -> TableRows {
                 rows.rows.push(vec![
                     chart.set.as_str().into(),
                     chart.name(*key).into(),
-                    bar.phase.map_or(Field::Absent(""), Field::from),
+                    bar.phase.into(),
                     bar.stream.as_str().into(),
                     bar.ends.0.into(),
                     bar.ends.1.into(),

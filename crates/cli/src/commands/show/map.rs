@@ -233,23 +233,3 @@ impl Grid<'_> {
         }
     }
 }
-
-/// A table of the busiest links, for machines without a map.
-pub(super) fn table(machine: &Machine, loads: &LinkLoads, most: usize) -> Vec<[String; 6]> {
-    let mut used: Vec<(LinkId, LinkLoad)> = loads.used().collect();
-    used.sort_by_key(|(link, load)| (std::cmp::Reverse(load.words), *link));
-    used.truncate(most);
-    used.into_iter()
-        .map(|(link, load)| {
-            let ends = machine.link(link);
-            [
-                link.to_string(),
-                ends.source.to_string(),
-                ends.target.to_string(),
-                text::number(load.routes),
-                text::number(load.words),
-                text::number(loads.clocks(machine, load)),
-            ]
-        })
-        .collect()
-}

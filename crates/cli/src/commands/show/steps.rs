@@ -4,12 +4,13 @@
 //! model.
 
 use conset::fabric::messages::MessageRoutes;
-use conset::profile::{self, PortClocks};
+use conset::profile;
 use conset::steps::CompiledSteps;
 use conset_ir::{CellId, LinkId, Machine, SetSteps, StepMessage};
 
-use super::TableRows;
+use super::columns::{CLOCKS, add_links, clocks};
 use super::map::LinkLoads;
+use crate::rows::{Field, TableRows};
 
 /// The part of a schedule of steps to show.
 #[derive(Clone, Copy)]
@@ -64,44 +65,15 @@ pub(super) fn links(compiled: &CompiledSteps, only: &StepSelection<'_>) -> Table
     let all = StepSelection { cell: None, ..*only };
     for set in only.sets(compiled) {
         let loads = loads(machine, set, &all);
-        for (id, load) in loads.used() {
-            let link = machine.link(id);
-            if only.cell.is_some_and(|cell| cell != link.source && cell != link.target) {
-                continue;
-            }
-            rows.rows.push(vec![
-                set.steps.set().name().into(),
-                id.into(),
-                link.source.into(),
-                link.target.into(),
-                load.routes.into(),
-                load.words.into(),
-                loads.clocks(machine, load).into(),
-            ]);
-        }
+        add_links(&mut rows, &[set.steps.set().name().into()], machine, &loads, only.cell);
     }
     rows
 }
 
 /// Per cell: its messages, and what its agent does by the cost model.
 pub(super) fn cells(compiled: &CompiledSteps, only: &StepSelection<'_>) -> TableRows {
-    let mut rows = TableRows::new(
-        &[
-            "set",
-            "cell",
-            "sends",
-            "receives",
-            "words_out",
-            "words_in",
-            "busy",
-            "partner",
-            "link",
-            "start",
-            "end",
-            "idle",
-        ],
-        2,
-    );
+    let own = ["set", "cell", "sends", "receives", "words_out", "words_in"];
+    let mut rows = TableRows::new(&[&own[..], &CLOCKS].concat(), 2);
     for set in only.sets(compiled) {
         let cells = compiled.schedule().machine().cell_count();
         // Messages and words that a cell sends, and those that it receives.
@@ -120,24 +92,17 @@ pub(super) fn cells(compiled: &CompiledSteps, only: &StepSelection<'_>) -> Table
             if only.cell.is_some_and(|only| only != cell) {
                 continue;
             }
-            let sum = |part: fn(&PortClocks) -> u64| {
-                ports.iter().map(|port| part(&port.clocks)).fold(0, u64::saturating_add)
-            };
             let [out, incoming] = traffic[cell.index()];
-            rows.rows.push(vec![
+            let mut row: Vec<Field> = vec![
                 set.steps.set().name().into(),
                 cell.into(),
                 out.0.into(),
                 incoming.0.into(),
                 out.1.into(),
                 incoming.1.into(),
-                sum(|c| c.total() - c.idle()).into(),
-                sum(|c| c.partner).into(),
-                sum(|c| c.link).into(),
-                sum(|c| c.start).into(),
-                sum(|c| c.end).into(),
-                sum(PortClocks::idle).into(),
-            ]);
+            ];
+            row.extend(clocks(ports.iter().map(|port| &port.clocks)));
+            rows.rows.push(row);
         }
     }
     rows

@@ -1,17 +1,59 @@
 //! The tables of a schedule of phases: routes, timetable, channels, links, cells and contexts.
 //!
-//! Each view is a list of rows, with numbers as numbers; [`super`] prints them as a table or as JSON.
+//! Each view is a list of rows, with numbers as numbers; [`crate::rows`] prints them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use conset::Compiled;
 use conset::profile::PortClocks;
+use conset::report::Summary;
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionSet, Feed, Link, LinkId, Machine, PhaseId, RouteRef, Sink};
 
+use super::columns::{CLOCKS, add_links, clocks};
 use super::map::LinkLoads;
 use super::selection::Selection;
-use super::{Field, TableRows};
+use crate::rows::{Field, TableRows};
+
+/// A row for each set.
+pub(super) fn summary(summary: &Summary) -> TableRows {
+    let columns = [
+        "set",
+        "connections",
+        "words",
+        "phases",
+        "bound_phases",
+        "bound_phases_by",
+        "phases_over_bound",
+        "predicted_clocks",
+        "bound_clocks",
+        "bound_clocks_by",
+        "clocks_over_bound",
+        "hops",
+        "max_channels",
+        "max_sharing",
+    ];
+    let mut rows = TableRows::new(&columns, 1);
+    for set in &summary.sets {
+        rows.rows.push(vec![
+            set.set.as_str().into(),
+            set.connections.into(),
+            set.words.into(),
+            set.phases.into(),
+            set.bound_phases.into(),
+            set.bound_phases_by.to_string().into(),
+            Field::Real(set.phases_bound_ratio, 2),
+            set.predicted_clocks.into(),
+            set.bound_clocks.into(),
+            set.bound_clocks_by.to_string().into(),
+            Field::Real(set.bound_ratio, 2),
+            set.hops.into(),
+            set.max_channels.into(),
+            set.max_sharing.into(),
+        ]);
+    }
+    rows
+}
 
 pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     // With timed starts, the length of a phase without contention is proved.
@@ -154,47 +196,16 @@ pub(super) fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     );
     for_each_phase(compiled, only, |set, phase, routes| {
         let loads = LinkLoads::of_phase(machine, routes, only);
-        for (id, load) in loads.used() {
-            let link = machine.link(id);
-            if only.cell.is_some_and(|cell| cell != link.source && cell != link.target) {
-                continue;
-            }
-            rows.rows.push(vec![
-                set.into(),
-                phase.into(),
-                id.into(),
-                link.source.into(),
-                link.target.into(),
-                load.routes.into(),
-                load.words.into(),
-                loads.clocks(machine, load).into(),
-            ]);
-        }
+        add_links(&mut rows, &[set.into(), phase.into()], machine, &loads, only.cell);
     });
     rows
 }
 
 /// Per cell: its connections and neighbours, and what its agent does by the cost model.
 pub(super) fn cells(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let mut rows = TableRows::new(
-        &[
-            "set",
-            "cell",
-            "sends",
-            "receives",
-            "neighbours",
-            "words_out",
-            "words_in",
-            "through",
-            "busy",
-            "partner",
-            "link",
-            "start",
-            "end",
-            "idle",
-        ],
-        2,
-    );
+    let own =
+        ["set", "cell", "sends", "receives", "neighbours", "words_out", "words_in", "through"];
+    let mut rows = TableRows::new(&[&own[..], &CLOCKS].concat(), 2);
     for (index, set) in only.sets(compiled) {
         let profile = conset::profile::of_model(set, &compiled.sets()[index].prediction);
         let mut of_cell: Vec<CellLoad> = Vec::new();
@@ -215,17 +226,16 @@ pub(super) fn cells(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
                 of_cell[cell.index()].through += 1;
             }
         });
-        let mut clocks: BTreeMap<CellId, Vec<PortClocks>> = BTreeMap::new();
+        let mut of_ports: BTreeMap<CellId, Vec<PortClocks>> = BTreeMap::new();
         for phase in profile.phases.iter().filter(|phase| only.has_phase(phase.phase)) {
             for port in &phase.ports {
-                clocks.entry(port.cell).or_default().push(port.clocks);
+                of_ports.entry(port.cell).or_default().push(port.clocks);
             }
         }
-        let clocks = clocks.iter().filter(|(cell, _)| only.cell.is_none_or(|only| only == **cell));
-        for (cell, ports) in clocks {
+        let shown = of_ports.iter().filter(|(cell, _)| only.cell.is_none_or(|c| c == **cell));
+        for (cell, ports) in shown {
             let load = &of_cell[cell.index()];
-            let sum = |part: fn(&PortClocks) -> u64| ports.iter().map(part).sum::<u64>();
-            rows.rows.push(vec![
+            let mut row: Vec<Field> = vec![
                 set.timetable.routing().set().name().into(),
                 (*cell).into(),
                 load.routes[1].into(),
@@ -234,13 +244,9 @@ pub(super) fn cells(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
                 load.words[1].into(),
                 load.words[0].into(),
                 load.through.into(),
-                sum(|c| c.total() - c.switch - c.idle()).into(),
-                sum(|c| c.partner).into(),
-                sum(|c| c.link).into(),
-                sum(|c| c.start).into(),
-                sum(|c| c.end).into(),
-                sum(PortClocks::idle).into(),
-            ]);
+            ];
+            row.extend(clocks(ports.iter()));
+            rows.rows.push(row);
         }
     }
     rows
