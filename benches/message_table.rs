@@ -58,7 +58,8 @@ pub fn section() -> String {
     let mut out = format!(
         "{HEADING}\n\n\
          Clocks of message passing over those of connections, both measured on the fabric. Messages are sent in the fastest of these orders: as listed, longest first, staggered, random. \
-         Clocks of software, for a message (sending + receiving) and for opening a stream: {}. `iwarp-fem` is the machine of the paper's FEM loops: 10 clocks a word and half duplex. \
+         Clocks of software, for a message (sending + receiving) and for opening a stream: {}. `iwarp-fem` is the machine of the paper's FEM loops: the program itself moves the words of connections, 10 clocks a word in one direction at a time. A message is copied and spooled out at the rate of the link there, \
+         so where few long messages meet no contention (`torus`, `hypercube`) message passing is faster. \
          Asked of halos on `iwarp` is {TARGET}, and {TARGET_OF_CRACK} of `crack`; what is missed is **bold**.\n\n\
          | case | {} | orders |\n|---|{}---|\n",
         costs.join("; "),

@@ -139,7 +139,10 @@ impl TableRows {
     /// The header and the rows as people read them.
     pub(crate) fn human(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let texts = |row: &Vec<Field>| row.iter().map(Field::human).collect();
-        (self.columns.iter().map(ToString::to_string).collect(), self.rows.iter().map(texts).collect())
+        (
+            self.columns.iter().map(ToString::to_string).collect(),
+            self.rows.iter().map(texts).collect(),
+        )
     }
 
     /// Sorts by a column, numbers from the greatest to the least, and keeps the first rows.
