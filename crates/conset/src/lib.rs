@@ -41,6 +41,7 @@
 pub mod assemble;
 pub mod bounds;
 pub mod chart;
+pub mod choice;
 mod compiled;
 mod compiler;
 pub mod diff;

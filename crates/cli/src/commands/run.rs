@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::choice::Alternative;
 use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::trace::routes::TracedRoutes;
 use conset::fabric::{Fault, FaultKind, TraceSource, write_perfetto};
@@ -20,7 +21,7 @@ use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
-use crate::commands::steps::{self, Compared, write_choice};
+use crate::commands::steps::{self, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, PartitionGoal};
@@ -36,7 +37,7 @@ struct ExecutionReport<'a> {
     total: SumOfSets,
     /// What it was compared with (`--by best`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;
     let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
-    let compared = choice.other.map(|(by, clocks)| Compared { by, clocks });
+    let compared = choice.other;
     let compiled = match choice.chosen {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => {
@@ -152,8 +153,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
-        let clocks = summary.sets.iter().map(|set| set.predicted_clocks).sum();
-        write_choice(out, "phases", clocks, report.compared.as_ref())?;
+        write_choice(out, "phases", compiled.predicted_clocks(), report.compared.as_ref())?;
         let parameters = compiled.schedule().machine().parameters();
         for run in &runs {
             write_run(out, run, parameters)?;
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
 fn run_steps(
     args: &RunArgs,
     compiled: &CompiledSteps,
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     compiled_here: bool,
     (mut bar, terminal): (ProgressDisplay, &Terminal),
 ) -> Result<(), CliError> {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::choice::Alternative;
 use conset::report::MachineSummary;
 use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
 use conset::steps::{
@@ -27,20 +28,10 @@ struct StepsReport {
     sets: Vec<StepSummary>,
     /// What it was compared with (`--by best`): its predicted clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     output: Option<String>,
     /// Time of the compilation and its verification.
     seconds: f64,
-}
-
-/// The way of exchanging that took more clocks, with `--by best`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Compared {
-    /// `phases` or `steps`.
-    pub(crate) by: &'static str,
-    /// Its predicted clocks.
-    #[serde(rename = "predicted_clocks")]
-    pub(crate) clocks: u64,
 }
 
 /// `by       steps: ...`, which says why one way of exchanging was chosen.
@@ -48,17 +39,17 @@ pub(crate) fn write_choice(
     out: &mut dyn Write,
     by: &str,
     clocks: u64,
-    compared: Option<&Compared>,
+    compared: Option<&Alternative>,
 ) -> io::Result<()> {
     let Some(other) = compared else { return Ok(()) };
-    let (fewer, clocks) = (text::number(clocks), text::number(other.clocks));
+    let (fewer, clocks) = (text::number(clocks), text::number(other.predicted_clocks));
     writeln!(out, "by       {by}: {fewer} clocks predicted, {clocks} by {}", other.by)
 }
 
 /// How a compilation to steps went.
 pub(crate) struct StepsOutput<'a> {
     pub(crate) compiled: &'a CompiledSteps,
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) output: Option<&'a Path>,
     pub(crate) seconds: f64,
     pub(crate) explain_search: bool,
@@ -86,7 +77,7 @@ pub(crate) fn write_compiled(
         by: "steps",
         machine: MachineSummary::new(machine),
         sets: done.compiled.summaries(),
-        compared: done.compared.clone(),
+        compared: done.compared,
         output: done.output.map(|path| path.display().to_string()),
         seconds: done.seconds,
     };
@@ -187,7 +178,7 @@ struct StepsRunReport<'a> {
     sets: Vec<&'a StepRunSummary>,
     total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -195,7 +186,7 @@ struct StepsRunReport<'a> {
 
 /// What `run` shows of step plans beside its measurements.
 pub(crate) struct RunOutput<'a> {
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) profile: Option<ProfileReport>,
     /// Whether the profile shows the cells.
     pub(crate) cells: bool,
