@@ -159,10 +159,10 @@ fn measured(case: &Case) -> Row {
     Row {
         phases: run.phases,
         bound_phases: run.bound_phases,
-        clocks: run.clocks,
-        over_bound: run.bound_ratio,
+        clocks: run.measured_clocks,
+        over_bound: run.clocks_over_bound,
         model_error: run.model_error_percent,
-        messages: messages.map(|report| report.clocks as f64 / run.clocks as f64),
+        messages: messages.map(|report| report.clocks as f64 / run.measured_clocks as f64),
         seconds,
         binding: run.bound_clocks_by.to_string(),
     }

@@ -104,16 +104,19 @@ def compile(
     by = _inputs.choice("--by", by, ["phases", "steps", "best"]) or "phases"
     fuse = tuple(fuse)
     if by != "phases":
-        only_phases = {
+        only_phases: Dict[str, Any] = {
             "--reuse": reuse,
             "--fuse": fuse or None,
             "--objective": objective,
             "--max-phases": max_phases,
             "--time-limit": time_limit,
         }
-        # Each way of exchanging has planners of its own; rip-up is one of phases, which are tried.
-        alone = {"--algorithm": algorithm} if by == "best" else {"--rip-up-iterations": rip_up_iterations}
-        _refuse(by, {**only_phases, **alone})
+        # With "best", both have planners of their own, and those of phases may rip up routes.
+        if by == "best":
+            only_one = {"--algorithm": algorithm}
+        else:
+            only_one = {"--rip-up-iterations": rip_up_iterations}
+        _refuse(by, {**only_phases, **only_one})
     options = _inputs.native_options(
         by=by,
         machine=machine,

@@ -297,7 +297,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.bound_phases_by,
         match set.fewest_phases {
             true => format!(" (optimal{of}: phases at the bound)"),
-            false => format!(", {:.2} over bound", set.phases_bound_ratio),
+            false => format!(", {:.2} over bound", set.phases_over_bound),
         },
     )?;
     writeln!(
@@ -306,7 +306,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         text::number(set.predicted_clocks),
         text::number(set.bound_clocks),
         set.bound_clocks_by,
-        set.bound_ratio,
+        set.clocks_over_bound,
         match set.fewest_clocks {
             true => format!(" (optimal{of}: clocks at the bound)"),
             false => String::new(),
@@ -317,7 +317,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         write_winner(out, search)?;
     }
     match &set.reuse {
-        Some(ReuseOutcome::Reused(report)) => write_reuse(out, report, set.bound_ratio)?,
+        Some(ReuseOutcome::Reused(report)) => write_reuse(out, report, set.clocks_over_bound)?,
         Some(ReuseOutcome::Recompiled(reason)) => {
             writeln!(out, "reuse    nothing reused: {}", reason.text())?;
         }

@@ -261,7 +261,7 @@ fn report<'a>(
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
-    let clocks = all.iter().map(|s| s.clocks).sum();
+    let clocks = all.iter().map(|s| s.measured_clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
     let total = SumOfSets {
@@ -292,8 +292,8 @@ fn write_run(
         out,
         "fabric   {}: {} clocks ({:.2} over bound, model error {:+.1} %), {:.1} MB/s",
         s.set,
-        text::number(s.clocks),
-        s.bound_ratio,
+        text::number(s.measured_clocks),
+        s.clocks_over_bound,
         s.model_error_percent,
         s.megabytes_per_second,
     )?;
@@ -319,9 +319,9 @@ fn write_run(
             out,
             "steps    {}: {} clocks by {}, {:.2} x connections (predicted {}); {} in {}, {:.1} MB/s; {}",
             s.set,
-            text::number(steps.clocks),
+            text::number(steps.measured_clocks),
             steps.planner,
-            steps.ratio,
+            steps.clocks_over_phases,
             steps.predicted_clocks.map_or_else(|| "-".to_owned(), text::number),
             text::count(to_u64(steps.messages), "message"),
             text::count(to_u64(steps.steps), "step"),
@@ -339,9 +339,9 @@ fn write_run(
         "messages {}: {} clocks in order {}, {:.2} x connections (predicted {}; software {} + {} \
          clocks a message), {:.1} MB/s; {} {}",
         s.set,
-        text::number(m.clocks),
+        text::number(m.measured_clocks),
         m.order,
-        m.ratio,
+        m.clocks_over_phases,
         text::number(m.predicted_clocks),
         text::number(parameters.c_send.into()),
         text::number(parameters.c_receive.into()),

@@ -14,6 +14,7 @@ use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, Step
 use serde::Serialize;
 
 use crate::commands::compile::OutputFormat;
+use crate::commands::diff::{write_part_details, write_schedules};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, StepSelection, TableRows, find_connections};
 use crate::error::CliError;
@@ -220,7 +221,7 @@ pub(crate) fn write_runs(
     let report = StepsRunReport {
         by: "steps",
         total: SumOfStepSets {
-            measured_clocks: summaries.iter().map(|run| run.clocks).sum(),
+            measured_clocks: summaries.iter().map(|run| run.measured_clocks).sum(),
             predicted_clocks: summaries.iter().map(|run| run.predicted_clocks).sum(),
             bound_clocks: summaries.iter().map(|run| run.bound_clocks).sum(),
             connections: summaries.iter().map(|run| run.connections).sum(),
@@ -262,8 +263,8 @@ fn write_run(out: &mut dyn Write, run: &StepRunSummary) -> io::Result<()> {
         out,
         "fabric   {}: {} clocks ({:.2} over bound{}), {:.1} MB/s",
         run.set,
-        text::number(run.clocks),
-        run.bound_ratio,
+        text::number(run.measured_clocks),
+        run.clocks_over_bound,
         error.unwrap_or_default(),
         run.megabytes_per_second,
     )?;
@@ -418,7 +419,7 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, "message  none: the words are at their target already")?;
         }
         for hop in &why.messages {
-            write!(out, "message  {} {} -> {}: ", hop.step, hop.from, hop.to)?;
+            write!(out, "message  {} {} -> {}: ", hop.step, hop.source, hop.target)?;
             let words = text::count(hop.words.into(), "word");
             match hop.pieces {
                 1 => write!(out, "{words}")?,
@@ -432,8 +433,8 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, ", received at {}", text::number(hop.received))?;
             if let Some(after) = &hop.after {
                 let received = text::number(after.received);
-                let EarlierMessage { step, from, to, .. } = after;
-                writeln!(out, "after    {step} {from} -> {to}, received at {received}")?;
+                let EarlierMessage { step, source, target, .. } = after;
+                writeln!(out, "after    {step} {source} -> {target}, received at {received}")?;
             }
         }
         Ok(())
@@ -444,15 +445,11 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
 pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), CliError> {
     terminal.print(diff, |out| {
         if diff.identical {
-            return writeln!(out, "identical");
+            writeln!(out, "identical")?;
         }
-        if !diff.same_machine {
-            writeln!(out, "machine  differs")?;
-        }
-        for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
-            for name in names {
-                writeln!(out, "{what:<8} set {name}")?;
-            }
+        write_schedules(out, &diff.schedule)?;
+        if diff.identical {
+            return Ok(());
         }
         for set in &diff.sets {
             if set.identical {
@@ -485,6 +482,6 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
                 }
             }
         }
-        Ok(())
+        write_part_details(out, &diff.schedule)
     })
 }
