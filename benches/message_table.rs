@@ -45,7 +45,7 @@ fn ratio(machine: &Arc<Machine>, set: &Arc<ConnectionSet>) -> (f64, &'static str
     let summary = &runs[0].summary;
     let messages = summary.messages.as_ref().expect("they were executed");
     assert!(summary.payload_ok && messages.payload_ok);
-    (messages.ratio, messages.order)
+    (messages.clocks_over_phases, messages.order)
 }
 
 /// The section of `docs/quality.md`.

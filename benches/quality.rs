@@ -142,8 +142,8 @@ fn measured(case: &Case) -> Row {
     Row {
         phases: run.phases,
         bound_phases: run.bound_phases,
-        clocks: run.clocks,
-        over_bound: run.bound_ratio,
+        clocks: run.measured_clocks,
+        over_bound: run.clocks_over_bound,
         model_error: run.model_error_percent,
         seconds,
         binding: run.bound_clocks_by.to_string(),

@@ -222,10 +222,17 @@ impl<'a> Compiler<'a> {
         &mut self,
         sets: impl IntoIterator<Item = ConnectionSet>,
     ) -> Result<Compiled, CompileError> {
-        let program = Program::new(sets.into_iter().map(Arc::new).collect())
-            .map_err(|e| InputError::new("<sets>", At::Path(e.place), e.message))?;
-        self.compile(&program)
+        self.compile(&program_of(sets)?)
     }
+}
+
+/// The program of some sets, in this order.
+///
+/// # Errors
+/// Two sets with the same name.
+pub fn program_of(sets: impl IntoIterator<Item = ConnectionSet>) -> Result<Program, CompileError> {
+    let program = Program::new(sets.into_iter().map(Arc::new).collect());
+    Ok(program.map_err(|e| InputError::new("<sets>", At::Path(e.place), e.message))?)
 }
 
 /// Everything that a compilation depends on, except for the program.

@@ -57,11 +57,9 @@ pub struct SetSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Predicted clocks divided by the bound.
-    #[serde(rename = "clocks_over_bound")]
-    pub bound_ratio: f64,
+    pub clocks_over_bound: f64,
     /// Phases divided by the bound.
-    #[serde(rename = "phases_over_bound")]
-    pub phases_bound_ratio: f64,
+    pub phases_over_bound: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
     /// Whether the phases are at the bound, and so the fewest possible.
@@ -87,9 +85,9 @@ impl SetSummary {
     pub fn new(schedule: &SetSchedule, compiled: &CompiledSet) -> Self {
         let routing = schedule.timetable.routing();
         let bounds = schedule.bounds;
-        let bound_ratio = bound_ratio(schedule.predicted_clocks, bounds.clocks);
+        let clocks_over_bound = bound_ratio(schedule.predicted_clocks, bounds.clocks);
         let phases = to_u64(routing.phases().len());
-        let phases_bound_ratio = self::bound_ratio(phases, u64::from(bounds.phases));
+        let phases_over_bound = bound_ratio(phases, u64::from(bounds.phases));
         Self {
             set: routing.set().name().to_owned(),
             connections: routing.set().len(),
@@ -100,8 +98,8 @@ impl SetSummary {
             predicted_clocks: schedule.predicted_clocks,
             bound_clocks: bounds.clocks,
             bound_clocks_by: bounds.clocks_by,
-            bound_ratio,
-            phases_bound_ratio,
+            clocks_over_bound,
+            phases_over_bound,
             bound_of: BoundOf::of(routing.set()),
             fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
@@ -271,13 +269,11 @@ pub struct MessagesSummary {
     /// `mixed`.
     pub order: &'static str,
     /// Clocks measured on the fabric.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Clocks by the paper's cost model, which leaves out congestion.
     pub predicted_clocks: u64,
     /// Clocks by messages divided by clocks by connections; above 1 if connections are faster.
-    #[serde(rename = "clocks_over_phases")]
-    pub ratio: f64,
+    pub clocks_over_phases: f64,
     /// Messages sent.
     pub messages: usize,
     /// Words of data delivered.
@@ -293,14 +289,14 @@ pub struct MessagesSummary {
 impl MessagesSummary {
     /// The sum over several sets, for an execution by connections that took `clocks`.
     pub fn sum(all: &[&Self], clocks: u64, parameters: &Parameters) -> Self {
-        let own = all.iter().map(|m| m.clocks).sum();
+        let own = all.iter().map(|m| m.measured_clocks).sum();
         let words = all.iter().map(|m| m.words).sum();
         let order = all.first().map_or("given", |first| first.order);
         Self {
             order: if all.iter().all(|m| m.order == order) { order } else { "mixed" },
-            clocks: own,
+            measured_clocks: own,
             predicted_clocks: all.iter().map(|m| m.predicted_clocks).sum(),
-            ratio: bound_ratio(own, clocks),
+            clocks_over_phases: bound_ratio(own, clocks),
             messages: all.iter().map(|m| m.messages).sum(),
             words,
             word_hops: all.iter().map(|m| m.word_hops).sum(),
@@ -325,8 +321,7 @@ pub struct RunSummary {
     /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
     /// Clocks measured on the fabric, context switches included.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Clocks predicted by the cost model.
     pub predicted_clocks: u64,
     /// Lower bound on the clocks.
@@ -334,8 +329,7 @@ pub struct RunSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Clocks divided by the bound.
-    #[serde(rename = "clocks_over_bound")]
-    pub bound_ratio: f64,
+    pub clocks_over_bound: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
     /// Predicted minus measured, in percent of measured.
@@ -366,13 +360,11 @@ pub struct StepsComparison {
     /// The planner of the plan.
     pub planner: String,
     /// Clocks measured on the fabric.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Predicted clocks, if they are stated.
     pub predicted_clocks: Option<u64>,
     /// Clocks by steps divided by clocks by connections; above 1 if connections are faster.
-    #[serde(rename = "clocks_over_phases")]
-    pub ratio: f64,
+    pub clocks_over_phases: f64,
     /// Steps.
     pub steps: usize,
     /// Messages sent.

@@ -336,7 +336,7 @@ fn difference(shown: &[Shown<'_>], options: &PageOptions) -> Option<Difference> 
             Some(Difference::Phases(Box::new(diff::diff(a, b, options.differences))))
         }
         [Shown { program: Program::Steps(a), .. }, Shown { program: Program::Steps(b), .. }] => {
-            let difference = step_views::diff(a.schedule(), b.schedule());
+            let difference = step_views::diff(a.schedule(), b.schedule(), options.differences);
             Some(Difference::Steps(Box::new(difference)))
         }
         _ => None,

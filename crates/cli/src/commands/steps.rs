@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::choice::Alternative;
 use conset::report::MachineSummary;
 use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
 use conset::steps::{
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use crate::args::view_names;
 use crate::commands::compile::OutputFormat;
+use crate::commands::diff::{write_part_details, write_schedules};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, StepSelection, find_connections};
 use crate::error::CliError;
@@ -29,20 +31,10 @@ struct StepsReport {
     sets: Vec<StepSummary>,
     /// What it was compared with (`--by best`): its predicted clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     output: Option<String>,
     /// Time from reading the input to the verified schedule: partition and placement included.
     seconds: f64,
-}
-
-/// The way of exchanging that took more clocks, with `--by best`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Compared {
-    /// `phases` or `steps`.
-    pub(crate) by: &'static str,
-    /// Its predicted clocks.
-    #[serde(rename = "predicted_clocks")]
-    pub(crate) clocks: u64,
 }
 
 /// `by       steps: ...`, which says why one way of exchanging was chosen.
@@ -50,17 +42,17 @@ pub(crate) fn write_choice(
     out: &mut dyn Write,
     by: &str,
     clocks: u64,
-    compared: Option<&Compared>,
+    compared: Option<&Alternative>,
 ) -> io::Result<()> {
     let Some(other) = compared else { return Ok(()) };
-    let (fewer, clocks) = (text::number(clocks), text::number(other.clocks));
+    let (fewer, clocks) = (text::number(clocks), text::number(other.predicted_clocks));
     writeln!(out, "by       {by}: {fewer} clocks predicted, {clocks} by {}", other.by)
 }
 
 /// How a compilation to steps went.
 pub(crate) struct StepsOutput<'a> {
     pub(crate) compiled: &'a CompiledSteps,
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) output: Option<&'a Path>,
     pub(crate) seconds: f64,
     pub(crate) explain_search: bool,
@@ -84,7 +76,7 @@ pub(crate) fn write_compiled(
         by: "steps",
         machine: MachineSummary::new(machine),
         sets: done.compiled.summaries(),
-        compared: done.compared.clone(),
+        compared: done.compared,
         output: done.output.map(|path| path.display().to_string()),
         seconds: done.seconds,
     };
@@ -185,7 +177,7 @@ struct StepsRunReport<'a> {
     sets: Vec<&'a StepRunSummary>,
     total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -193,7 +185,7 @@ struct StepsRunReport<'a> {
 
 /// What `run` shows of step plans beside its measurements.
 pub(crate) struct RunOutput<'a> {
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) profile: Option<ProfileReport>,
     /// Whether the profile shows the cells.
     pub(crate) cells: bool,
@@ -227,7 +219,7 @@ pub(crate) fn write_runs(
     let report = StepsRunReport {
         by: "steps",
         total: SumOfStepSets {
-            measured_clocks: summaries.iter().map(|run| run.clocks).sum(),
+            measured_clocks: summaries.iter().map(|run| run.measured_clocks).sum(),
             predicted_clocks: summaries.iter().map(|run| run.predicted_clocks).sum(),
             bound_clocks: summaries.iter().map(|run| run.bound_clocks).sum(),
             connections: summaries.iter().map(|run| run.connections).sum(),
@@ -269,8 +261,8 @@ fn write_run(out: &mut dyn Write, run: &StepRunSummary) -> io::Result<()> {
         out,
         "fabric   {}: {} clocks ({:.2} over bound{}), {:.1} MB/s",
         run.set,
-        text::number(run.clocks),
-        run.bound_ratio,
+        text::number(run.measured_clocks),
+        run.clocks_over_bound,
         error.unwrap_or_default(),
         run.megabytes_per_second,
     )?;
@@ -462,7 +454,7 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, "message  none: the words are at their target already")?;
         }
         for hop in &why.messages {
-            write!(out, "message  {} {} -> {}: ", hop.step, hop.from, hop.to)?;
+            write!(out, "message  {} {} -> {}: ", hop.step, hop.source, hop.target)?;
             let words = text::count(hop.words.into(), "word");
             match hop.pieces {
                 1 => write!(out, "{words}")?,
@@ -476,8 +468,8 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, ", received at {}", text::number(hop.received))?;
             if let Some(after) = &hop.after {
                 let received = text::number(after.received);
-                let EarlierMessage { step, from, to, .. } = after;
-                writeln!(out, "after    {step} {from} -> {to}, received at {received}")?;
+                let EarlierMessage { step, source, target, .. } = after;
+                writeln!(out, "after    {step} {source} -> {target}, received at {received}")?;
             }
         }
         Ok(())
@@ -492,15 +484,11 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
         || diff_rows(diff),
         |out| {
             if diff.identical {
-                return writeln!(out, "identical");
+                writeln!(out, "identical")?;
             }
-            if !diff.same_machine {
-                writeln!(out, "machine  differs")?;
-            }
-            for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
-                for name in names {
-                    writeln!(out, "{what:<8} set {name}")?;
-                }
+            write_schedules(out, &diff.schedule)?;
+            if diff.identical {
+                return Ok(());
             }
             for set in &diff.sets {
                 if set.identical {
@@ -537,7 +525,7 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
                     }
                 }
             }
-            Ok(())
+            write_part_details(out, &diff.schedule)
         },
     )
 }

@@ -282,7 +282,7 @@ fn clocks(args: &SweepArgs, predict: bool) -> Result<Clocks, CliError> {
                         let message = format!("set `{set}`: words were not delivered correctly");
                         return Err(CliError::Bug(message));
                     }
-                    Some(runs.iter().map(|run| run.summary.clocks).sum())
+                    Some(runs.iter().map(|run| run.summary.measured_clocks).sum())
                 }
             };
             let clocks = measured_clocks.unwrap_or(predicted_clocks);
@@ -308,7 +308,7 @@ fn clocks(args: &SweepArgs, predict: bool) -> Result<Clocks, CliError> {
                         let message = format!("set `{set}`: words were not delivered correctly");
                         return Err(CliError::Bug(message));
                     }
-                    Some(runs.iter().map(|run| run.summary.clocks).sum())
+                    Some(runs.iter().map(|run| run.summary.measured_clocks).sum())
                 }
             };
             let predicted_clocks = compiled.predicted_clocks();

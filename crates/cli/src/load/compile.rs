@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use conset::choice::CompiledProgram as Either;
+use conset::choice::{self, Alternative};
 use conset::input::{Input, LoadedProgram};
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{Algorithm, CompileError, Compiled, Compiler};
@@ -206,12 +208,6 @@ pub(crate) fn refuse_recompiling(
     }
 }
 
-/// A compiled program of either kind.
-pub(crate) enum Either {
-    Phases(Box<Compiled>),
-    Steps(Box<CompiledSteps>),
-}
-
 /// The compiled program of either kind in a file, checked.
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
     let (name, bytes) = files::read(file)?;
@@ -253,18 +249,8 @@ pub(crate) fn compiled_by(
         (Input::Program(loaded), By::Best) => {
             let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
             let phases = compiled(job, input, compiler, bar)?;
-            let sets = phases.schedule().sets().iter();
-            let clocks: u64 = sets.map(|set| set.predicted_clocks).sum();
-            match steps.predicted_clocks() < clocks {
-                true => {
-                    let other = ("phases", clocks);
-                    (Either::Steps(Box::new(steps)), Some(other))
-                }
-                false => {
-                    let other = ("steps", steps.predicted_clocks());
-                    (Either::Phases(Box::new(phases)), Some(other))
-                }
-            }
+            let (chosen, other) = choice::cheaper(phases, steps);
+            (chosen, Some(other))
         }
         _ => {
             if let Some(AlgorithmArg::Steps(planner)) = &compiler.algorithm {
@@ -278,10 +264,10 @@ pub(crate) fn compiled_by(
     Ok(Choice { chosen, other })
 }
 
-/// A compiled program, and what else it was compared with: its name and its clocks.
+/// A compiled program, and what it was compared with.
 pub(crate) struct Choice {
     pub(crate) chosen: Either,
-    pub(crate) other: Option<(&'static str, u64)>,
+    pub(crate) other: Option<Alternative>,
 }
 
 fn compiled_to_steps(
