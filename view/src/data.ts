@@ -8,6 +8,9 @@
 /** A column of whole numbers. Values above 2^53 are rounded. */
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
+/** Number of all phases together, where a function takes a phase. */
+export const ALL = -1;
+
 export interface Head {
   format: string;
   version: number;
@@ -78,8 +81,24 @@ export interface SetHead {
     direct_bound_clocks?: number;
   };
   bounds: { of: string; by: string; value: number; witness: string }[];
+  profile?: ProfileHead;
   whole: boolean;
   groups?: number;
+}
+
+/** The sums of a profile, as in `conset show profile --json`. */
+export interface ProfileHead {
+  clocks: number;
+  sides: { side: "send" | "receive" | "both"; ports: number; clocks: Record<string, number> }[];
+  path: { switch: number; setup: number; words: number; link: number; start: number };
+  slack: {
+    streams: number;
+    zero: number;
+    quarter: number;
+    median: number;
+    three_quarters: number;
+    greatest: number;
+  };
 }
 
 export interface MeshHead {

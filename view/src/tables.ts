@@ -4,7 +4,8 @@ import { type Change } from "./details";
 import { el, number, table } from "./dom";
 import { type Matrix } from "./matrix";
 import { CELLS, LINKS, type Measure, greatest, measure } from "./measures";
-import { ALL, type ConnectionSet, type Schedule } from "./model";
+import { ALL } from "./data";
+import { type ConnectionSet, type Schedule } from "./model";
 import { type Selection, type State } from "./state";
 
 /** Entries of the matrix that its table has at most. */

@@ -7,13 +7,14 @@
  */
 
 import { scaleLinear } from "d3-scale";
-import { select } from "d3-selection";
-import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { type Palette, palette } from "./colour";
-import { context, number, perFrame } from "./dom";
-import { type Highlight, parsed, written } from "./machine";
-import { ALL, type ConnectionSet } from "./model";
-import { type Selection, type State } from "./state";
+import { context, number } from "./dom";
+import { type Highlight } from "./machine";
+import { ALL } from "./data";
+import { type ConnectionSet } from "./model";
+import { type State } from "./state";
+import { tips } from "./tip";
+import { ZoomedCanvas } from "./zoomed";
 
 const LEFT = 92;
 const TOP = 36;
@@ -28,38 +29,25 @@ interface Row {
   id: number;
 }
 
-export class TimetableView {
+export class TimetableView extends ZoomedCanvas {
   private set: ConnectionSet | null = null;
   private state: State | null = null;
   private highlight: Highlight = { streams: [], shared: [] };
   private rows: Row[] = [];
   private rowOf = new Map<string, number>();
-  private transform: ZoomTransform = zoomIdentity;
   private pixels: { key: string; set: ConnectionSet; canvas: HTMLCanvasElement } | null = null;
-  readonly redraw = perFrame(() => this.draw());
-  private readonly behaviour;
-  onSelect: (selection: Selection | null) => void = () => {};
   onClock: (clock: number) => void = () => {};
-  onZoom: (zoom: string) => void = () => {};
 
-  constructor(readonly canvas: HTMLCanvasElement) {
-    this.behaviour = zoom<HTMLCanvasElement, unknown>()
-      .scaleExtent([1, 5000])
-      .on("zoom", (event) => {
-        this.transform = event.transform;
-        this.redraw();
-        if (event.sourceEvent) this.onZoom(written(this.transform));
-      });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
-    canvas.addEventListener("click", (event) => this.click(event));
-    canvas.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => {
-      this.behaviour.translateExtent([
-        [0, 0],
-        [canvas.clientWidth, canvas.clientHeight],
-      ]);
-      this.redraw();
-    }).observe(canvas);
+  constructor(canvas: HTMLCanvasElement) {
+    super(canvas, [1, 5000]);
+    tips(canvas, (x, y) => this.tip(x, y));
+  }
+
+  protected resized(behaviour: { translateExtent(extent: [[number, number], [number, number]]): unknown }): void {
+    behaviour.translateExtent([
+      [0, 0],
+      [this.canvas.clientWidth, this.canvas.clientHeight],
+    ]);
   }
 
   show(set: ConnectionSet | null, state: State, highlight: Highlight): void {
@@ -69,11 +57,6 @@ export class TimetableView {
     this.highlight = highlight;
     if (set && (isOther || this.rows.length === 0)) this.makeRows(set, state);
     this.redraw();
-  }
-
-  zoomTo(text: string): void {
-    const transform = parsed(text);
-    if (written(this.transform) !== written(transform)) select(this.canvas).call(this.behaviour.transform, transform);
   }
 
   /** Rows of the cells or links that have streams and pass the filter. */
@@ -148,15 +131,30 @@ export class TimetableView {
     return [this.toX(middle), this.toY(row + 0.5)];
   }
 
-  private click(event: MouseEvent): void {
+  /** What is at a place of the canvas: a row, and a stream of it. */
+  private at(x: number, y: number): { row: Row; stream: number } | null {
+    const row = y < TOP ? undefined : this.rows[Math.floor((y - this.toY(0)) / this.rowHeight())];
+    return row ? { row, stream: x < LEFT ? -1 : this.streamAt(row, this.toClock(x)) } : null;
+  }
+
+  protected click(event: MouseEvent): void {
     if (!this.set || !this.state) return;
-    const clock = this.toClock(event.offsetX);
-    if (event.offsetY < TOP) return this.onClock(Math.max(0, Math.round(clock)));
-    const row = this.rows[Math.floor((event.offsetY - this.toY(0)) / this.rowHeight())];
-    if (!row) return this.onSelect(null);
-    if (event.offsetX < LEFT) return this.onSelect({ kind: row.kind === "link" ? "link" : "cell", id: row.id });
-    const stream = this.streamAt(row, clock);
-    this.onSelect(stream < 0 ? null : { kind: "stream", id: stream });
+    const { offsetX: x, offsetY: y } = event;
+    if (y < TOP) return this.onClock(Math.max(0, Math.round(this.toClock(x))));
+    const found = this.at(x, y);
+    if (found && x < LEFT)
+      return this.onSelect({ kind: found.row.kind === "link" ? "link" : "cell", id: found.row.id });
+    this.onSelect(found && found.stream >= 0 ? { kind: "stream", id: found.stream } : null);
+  }
+
+  private tip(x: number, y: number): string | null {
+    const found = this.set && this.at(x, y);
+    if (!found || found.stream < 0) return null;
+    const { streams, profile } = this.set!;
+    const { start, duration, words } = streams!;
+    const s = found.stream;
+    const slack = profile?.slack ? `, slack ${number(profile.slack[s])}` : "";
+    return `${this.set!.streamName(s)}\n${number(words[s])} words, clocks ${number(start[s])} to ${number(start[s] + duration[s])}${slack}`;
   }
 
   private streamAt(row: Row, clock: number): number {
@@ -171,27 +169,12 @@ export class TimetableView {
     );
   }
 
-  /** Arrow keys move, + and - zoom, 0 shows all, Escape ends the selection. */
-  private key(event: KeyboardEvent): void {
-    const moves: Record<string, [number, number]> = {
-      ArrowLeft: [60, 0],
-      ArrowRight: [-60, 0],
-      ArrowUp: [0, 60],
-      ArrowDown: [0, -60],
-    };
-    const zooms: Record<string, number> = { "+": 1.5, "=": 1.5, "-": 1 / 1.5 };
-    const canvas = select(this.canvas);
-    const move = moves[event.key];
-    if (move) canvas.call(this.behaviour.translateBy, move[0] / this.transform.k, move[1] / this.transform.k);
-    else if (zooms[event.key]) canvas.call(this.behaviour.scaleBy, zooms[event.key]);
-    else if (event.key === "0") canvas.call(this.behaviour.transform, zoomIdentity);
-    else if (event.key === "Escape") this.onSelect(null);
-    else return;
-    this.onZoom(written(this.transform));
-    event.preventDefault();
+  /** Arrow keys move the chart. */
+  protected arrow([x, y]: [number, number]): void {
+    this.moveBy(-60 * x, -60 * y);
   }
 
-  private draw(): void {
+  protected draw(): void {
     const { set, state } = this;
     if (!set || !state || this.canvas.clientWidth === 0) return;
     const ctx = context(this.canvas);
@@ -215,6 +198,7 @@ export class TimetableView {
       }
     this.drawSwitches(ctx, colours);
     this.drawStreams(ctx, colours);
+    if (state.path === "on") this.drawPath(ctx, colours);
     if (state.clock !== null) {
       ctx.strokeStyle = colours.selected;
       ctx.lineWidth = 1.5;
@@ -241,14 +225,16 @@ export class TimetableView {
     for (const clock of axis.ticks(Math.max(2, width / 120))) {
       if (!Number.isInteger(clock)) continue;
       const x = axis(clock);
-      ctx.fillText(number(clock), Math.min(Math.max(x, LEFT + 18), width - 22), SCALE / 2);
+      // A label that would be cut off at the right stands beside its place.
+      const half = ctx.measureText(number(clock)).width / 2;
+      ctx.fillText(number(clock), Math.min(x, width - half - 2), SCALE / 2);
       ctx.beginPath();
       ctx.moveTo(x, SCALE - 3);
       ctx.lineTo(x, SCALE);
       ctx.stroke();
     }
     ctx.textAlign = "right";
-    ctx.fillText("clock", LEFT - 8, SCALE / 2);
+    ctx.fillText("clock", LEFT - 24, SCALE / 2);
     const h = this.rowHeight();
     const every = Math.max(1, Math.ceil(11 / h));
     for (let row = Math.ceil(this.firstRow() / every) * every; row < this.rows.length; row += every) {
@@ -312,19 +298,11 @@ export class TimetableView {
     const marked = new Map<number, string>();
     for (const s of this.highlight.shared) marked.set(s, colours.shared);
     for (const s of this.highlight.streams) marked.set(s, colours.selected);
-    const rowsOf = (s: number): [number, string][] => {
-      if (this.state!.rows === "links")
-        return Array.from(set.linksOf(s), (link) => [this.rowOf.get(`link${link}`) ?? -1, colours.send]);
-      return [
-        [this.rowOf.get(`send${streams.source[s]}`) ?? -1, colours.send],
-        [this.rowOf.get(`receive${streams.target[s]}`) ?? -1, colours.receive],
-      ];
-    };
     const bar = (s: number, base: number, colour: string | null) => {
       const x0 = this.toX(base + streams.start[s]);
       const x1 = this.toX(base + streams.start[s] + streams.duration[s]);
       const gap = x1 - x0 > 4 ? 0.75 : 0;
-      for (const [row, own] of rowsOf(s)) {
+      for (const [row, own] of this.rowsOf(s, colours)) {
         if (row < 0) continue;
         const y = this.toY(row);
         const inset = h > 4 ? 1 : 0;
@@ -341,6 +319,40 @@ export class TimetableView {
     if (to - from > MOST_BARS) this.drawPixels(ctx, colours, from, to);
     else this.forEach(from, to, (s, base) => bar(s, base, marked.get(s) ?? null));
     if (to - from > MOST_BARS) for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
+  }
+
+  /** The rows of a stream with their colours; -1 for rows that the filter leaves out. */
+  private rowsOf(stream: number, colours: Palette): [number, string][] {
+    const { source, target } = this.set!.streams!;
+    if (this.state!.rows === "links")
+      return Array.from(this.set!.linksOf(stream), (link) => [this.rowOf.get(`link${link}`) ?? -1, colours.send]);
+    return [
+      [this.rowOf.get(`send${source[stream]}`) ?? -1, colours.send],
+      [this.rowOf.get(`receive${target[stream]}`) ?? -1, colours.receive],
+    ];
+  }
+
+  /** Frames around the bars of the critical path. */
+  private drawPath(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    const { streams } = set;
+    const path = set.profile?.path;
+    if (!streams || !path || this.rows.length === 0) return;
+    const [from, to] = this.visible();
+    const h = this.rowHeight();
+    ctx.strokeStyle = colours.path;
+    for (const s of path.stream) {
+      if (s < from || s >= to) continue;
+      const x0 = this.toX(set.startOf(s));
+      const x1 = this.toX(set.startOf(s) + streams.duration[s]);
+      for (const [row] of this.rowsOf(s, colours)) {
+        if (row < 0) continue;
+        ctx.lineWidth = Math.max(1, Math.min(2.5, h / 4));
+        const inset = ctx.lineWidth / 2;
+        const [width, height] = [Math.max(1, x1 - x0 - 2 * inset), Math.max(1, h - 2 * inset)];
+        ctx.strokeRect(x0 + inset, this.toY(row) + inset, width, height);
+      }
+    }
   }
 
   private label(stream: number, received: boolean): string {

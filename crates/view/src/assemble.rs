@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use conset::profile::SetProfile;
 use conset::report::PartsSummary;
 use conset::{diff, step_views};
 use conset_ir::convert::to_f64;
@@ -12,10 +13,11 @@ use crate::columns::{Block, Packed};
 use crate::head::{Difference, Head, ScheduleHead, SetHead, VERSION};
 use crate::phases::{PhaseSet, connections, names, pairs};
 use crate::steps::StepSet;
+use crate::profile::{self, StreamRows};
 use crate::{Page, PageOptions, Program, Shown, machine, mesh};
 
 /// The application: a page with the places of the title and of the data.
-const TEMPLATE: &str = include_str!("../../../view/dist/page.html");
+const TEMPLATE: &str = include_str!("../page.html");
 /// Where the title is in the template.
 const TITLE: &str = "<!-- conset:title -->";
 /// Where the data is in the template.
@@ -39,6 +41,10 @@ pub(crate) trait SetBlocks: Sync {
     fn details(&self) -> Block;
     /// Routes or messages.
     fn stream_count(&self) -> usize;
+    /// Where its clocks went by the cost model; `None` if nothing is predicted.
+    fn profile(&self) -> Option<&SetProfile>;
+    /// The rows of streams by which the profile names them.
+    fn stream_rows(&self) -> StreamRows;
 }
 
 /// A schedule on its way to the page.
@@ -58,7 +64,7 @@ impl<'a> Part<'a> {
                 let schedule = compiled.schedule();
                 let machine: &Machine = schedule.machine();
                 let set = |(schedule, compiled)| -> Box<dyn SetBlocks + 'a> {
-                    Box::new(PhaseSet { machine, schedule, compiled })
+                    Box::new(PhaseSet::new(machine, schedule, compiled))
                 };
                 let stated = || PartsSummary::of_schedule(schedule);
                 let known = shown.halo.map(|placed| {
@@ -124,9 +130,12 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
     let is_listed = assembly.add_connections();
     let is_timed = assembly.add_streams(&is_listed);
     assembly.add_routes(&is_timed);
+    assembly.add_ports();
+    assembly.add_paths(&is_timed);
     assembly.add_meshes();
     assembly.add_names();
     assembly.add_details(&is_timed);
+    assembly.add_ports_of_phases();
     let Assembly { schedules, blocks, left_out, .. } = assembly;
     let directory = blocks.iter().map(|(name, packed)| (name.clone(), packed.directory.clone()));
     let head = Head {
@@ -219,12 +228,16 @@ impl<'a> Assembly<'a> {
 
     /// Adds a block of a set as [`Assembly::admit`]; `what` is what it has.
     fn admit_of_set(&mut self, row: usize, block: &str, packed: Packed, what: &str) -> bool {
+        self.admit(self.name(row, block), packed, &self.label(row, what))
+    }
+
+    /// What of a set is left out.
+    fn label(&self, row: usize, what: &str) -> String {
         let set = self.set(row).connections().name();
-        let label = match self.parts.len() {
+        match self.parts.len() {
             1 => format!("set {set}: {what}"),
             _ => format!("{}, set {set}: {what}", self.shown[self.sets[row].0].name),
-        };
-        self.admit(self.name(row, block), packed, &label)
+        }
     }
 
     /// What a page always has.
@@ -235,6 +248,9 @@ impl<'a> Assembly<'a> {
         }
         for (row, packed) in self.pack(|_| true, |set| Some(set.phases())) {
             self.add(self.name(row, "phases"), packed);
+        }
+        for (row, packed) in self.pack(|_| true, |set| set.profile().map(profile::phases)) {
+            self.add(self.name(row, "profile"), packed);
         }
     }
 
@@ -277,6 +293,44 @@ impl<'a> Assembly<'a> {
         }
         for (row, packed) in self.pack(|row| !has_routes[row], |set| set.loads()) {
             self.admit_of_set(row, "loads", packed, "the loads of links in each phase");
+        }
+    }
+
+    /// Adds the clocks of each port.
+    fn add_ports(&mut self) {
+        for (row, packed) in self.pack(|_| true, |set| set.profile().map(profile::ports)) {
+            self.admit_of_set(row, "ports", packed, "the clocks of each port");
+        }
+    }
+
+    /// Adds critical paths, and the slack of all streams.
+    fn add_paths(&mut self, is_timed: &[bool]) {
+        let path = |set: &dyn SetBlocks| Some(profile::path(set.profile()?, &set.stream_rows()));
+        for (row, packed) in self.pack(|row| is_timed[row], path) {
+            self.admit_of_set(row, "path", packed, "the critical path");
+        }
+        let slack = |set: &dyn SetBlocks| {
+            Some(profile::slack(set.profile()?, &set.stream_rows(), set.stream_count()))
+        };
+        for (row, packed) in self.pack(|row| is_timed[row], slack) {
+            let what = format!("the slack of {} streams", self.set(row).stream_count());
+            self.admit_of_set(row, "slack", packed, &what);
+        }
+    }
+
+    /// Adds the clocks of each port in each phase, where there are several phases.
+    fn add_ports_of_phases(&mut self) {
+        let what = "the clocks of each port in each phase (instead there are sums over the ports, and \
+                    sums over the phases)";
+        let several = |set: &dyn SetBlocks| set.profile().filter(|p| p.phases.len() > 1);
+        let is_wanted = |row: usize| several(self.set(row)).is_some();
+        let blocks = self.pack(is_wanted, |set| profile::phase_ports(several(set)?));
+        let mut blocks: BTreeMap<usize, Packed> = blocks.into_iter().collect();
+        for row in (0..self.sets.len()).filter(|&row| several(self.set(row)).is_some()) {
+            match blocks.remove(&row) {
+                Some(packed) => _ = self.admit_of_set(row, "phase-ports", packed, what),
+                None => self.left_out.push(self.label(row, what)),
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use conset::diff::Diff;
 use conset::partition_route::bounds::Bound;
+use conset::profile::{PathClocks, SideClocks, Slack};
 use conset::report::{MachineSummary, PartsSummary, SetSummary};
 use conset::step_views::StepDiff;
 use conset::steps::StepSummary;
@@ -105,11 +106,24 @@ pub(crate) struct SetHead {
     pub(crate) summary: SummaryHead,
     /// All lower bounds, those on clocks and those on phases.
     pub(crate) bounds: Vec<BoundHead>,
+    /// Where its clocks went; `None` if messages have no routes on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<ProfileHead>,
     /// Whether the streams have the words of their whole connections.
     pub(crate) whole: bool,
     /// The number of groups of cells in the matrix that replaces connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<usize>,
+}
+
+/// The sums of a profile, with the names of `conset show profile --json`.
+#[derive(Serialize)]
+pub(crate) struct ProfileHead {
+    pub(crate) clocks: u64,
+    pub(crate) sides: Vec<SideClocks>,
+    /// Where the clocks of the critical path go.
+    pub(crate) path: PathClocks,
+    pub(crate) slack: Slack,
 }
 
 /// The summary of a set of either kind.

@@ -28,6 +28,7 @@ mod head;
 mod machine;
 mod mesh;
 mod phases;
+mod profile;
 mod steps;
 
 use conset::Compiled;

@@ -4,6 +4,7 @@
 //! of its routes.
 
 use conset::CompiledSet;
+use conset::profile::{self, SetProfile};
 use conset::report::SetSummary;
 use conset_ir::convert::to_u64;
 use conset_ir::{ConnectionSet, Machine, PhaseRoutes, RouteRef, SetSchedule, Slot};
@@ -12,6 +13,7 @@ use crate::assemble::SetBlocks;
 use crate::columns::{Block, texts};
 use crate::head::{BoundHead, SetHead, SummaryHead};
 use crate::machine::LinkChoices;
+use crate::profile::StreamRows;
 
 /// Number of groups of cells in each direction of the matrix that replaces connections.
 const GROUPS: usize = 128;
@@ -20,12 +22,22 @@ const LOADS: usize = 1 << 24;
 
 /// A set of phases.
 pub(crate) struct PhaseSet<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) schedule: &'a SetSchedule,
-    pub(crate) compiled: &'a CompiledSet,
+    machine: &'a Machine,
+    schedule: &'a SetSchedule,
+    compiled: &'a CompiledSet,
+    profile: SetProfile,
 }
 
-impl PhaseSet<'_> {
+impl<'a> PhaseSet<'a> {
+    pub(crate) fn new(
+        machine: &'a Machine,
+        schedule: &'a SetSchedule,
+        compiled: &'a CompiledSet,
+    ) -> Self {
+        let profile = profile::of_model(schedule, &compiled.prediction);
+        Self { machine, schedule, compiled, profile }
+    }
+
     fn set(&self) -> &ConnectionSet {
         self.schedule.timetable.routing().set()
     }
@@ -93,6 +105,7 @@ impl SetBlocks for PhaseSet<'_> {
         SetHead {
             summary: SummaryHead::Phases(Box::new(SetSummary::new(self.schedule, self.compiled))),
             bounds: listed.chain(BoundHead::all("clocks", &bounds.clocks)).collect(),
+            profile: Some(crate::profile::head(&self.profile)),
             whole: self.is_whole(),
             groups: None,
         }
@@ -179,5 +192,21 @@ impl SetBlocks for PhaseSet<'_> {
 
     fn stream_count(&self) -> usize {
         self.phases().iter().map(PhaseRoutes::len).sum()
+    }
+
+    fn profile(&self) -> Option<&SetProfile> {
+        Some(&self.profile)
+    }
+
+    fn stream_rows(&self) -> StreamRows {
+        // The parts of a connection carry its words in the order of phases and routes.
+        let mut assigned = vec![0u32; self.set().len()];
+        let rows = (0u64..).zip(PhaseSet::streams(self)).map(|(row, (route, _))| {
+            let first = &mut assigned[route.connection.index()];
+            let key = (route.connection, *first);
+            *first = first.saturating_add(route.words);
+            (key, row)
+        });
+        rows.collect()
     }
 }

@@ -5,15 +5,19 @@
 //! delays it.
 
 use conset::fabric::messages::MessageRoutes;
+use conset::profile::{self, SetProfile};
 use conset::scheduler::steps::{message_clocks, predict_ends};
 use conset::steps::StepSummary;
-use conset_ir::convert::to_u64;
-use conset_ir::{Binding, CellId, ConnectionSet, LinkId, SetSteps, StepMessage};
+use conset_ir::convert::{to_u32, to_u64};
+use conset_ir::{
+    Binding, CellId, ConnectionId, ConnectionSet, LinkId, SetSteps, StepId, StepMessage,
+};
 
 use crate::assemble::SetBlocks;
 use crate::columns::Block;
 use crate::head::{BoundHead, SetHead, SummaryHead};
 use crate::machine::LinkChoices;
+use crate::profile::StreamRows;
 
 /// A set of steps, with what the cost model says of each message.
 pub(crate) struct StepSet<'a> {
@@ -25,6 +29,8 @@ pub(crate) struct StepSet<'a> {
     ends: Vec<u64>,
     /// The least clocks that it takes.
     clocks: Vec<u64>,
+    /// `None` if a message has no route.
+    profile: Option<SetProfile>,
 }
 
 impl<'a> StepSet<'a> {
@@ -45,7 +51,8 @@ impl<'a> StepSet<'a> {
         });
         let links = links.collect();
         let clocks = messages.iter().map(|m| message_clocks(machine, protocol, m.words()));
-        Self { set, summary, routes: links, ends, clocks: clocks.collect() }
+        let profile = profile::of_steps_model(&set.steps);
+        Self { set, summary, routes: links, ends, clocks: clocks.collect(), profile }
     }
 
     fn messages(&self) -> impl Iterator<Item = StepMessage<'_>> + Clone {
@@ -55,7 +62,7 @@ impl<'a> StepSet<'a> {
     /// The rows of the messages of each step.
     fn rows(&self) -> impl Iterator<Item = std::ops::Range<usize>> + Clone {
         let messages = self.set.steps.messages();
-        (0..messages.steps()).map(|step| messages.of_step(conset_ir::StepId::from_index(step)))
+        (0..messages.steps()).map(|step| messages.of_step(StepId::from_index(step)))
     }
 
     fn words(&self, rows: std::ops::Range<usize>) -> u64 {
@@ -83,6 +90,7 @@ impl SetBlocks for StepSet<'_> {
         SetHead {
             summary: SummaryHead::Steps(Box::new(self.summary.clone())),
             bounds: listed,
+            profile: self.profile.as_ref().map(crate::profile::head),
             whole: false,
             groups: None,
         }
@@ -154,5 +162,15 @@ impl SetBlocks for StepSet<'_> {
 
     fn stream_count(&self) -> usize {
         self.set.steps.messages().len()
+    }
+
+    fn profile(&self) -> Option<&SetProfile> {
+        self.profile.as_ref()
+    }
+
+    fn stream_rows(&self) -> StreamRows {
+        // Profiles number the messages of a plan.
+        let rows = 0..to_u32(self.stream_count());
+        rows.map(|row| ((ConnectionId(row), 0), row.into())).collect()
     }
 }
