@@ -35,7 +35,20 @@ export interface ScheduleHead {
     words: number;
   };
   sets: SetHead[];
+  /** Why the checker refused it. */
+  refused?: { violations: Violation[]; total_violations: number };
   mesh?: MeshHead;
+}
+
+/** A rule of the checker that is violated, and where. */
+export interface Violation {
+  rule: string;
+  set: string;
+  phase?: number;
+  step?: number;
+  cell?: number;
+  connection?: number;
+  message: string;
 }
 
 export interface MachineHead {
@@ -64,9 +77,10 @@ export interface SetHead {
     set: string;
     connections: number;
     words: number;
-    predicted_clocks: number | null;
-    bound_clocks: number;
-    bound_clocks_by: string;
+    /** Nothing is predicted of a refused schedule, and it has no bounds. */
+    predicted_clocks?: number | null;
+    bound_clocks?: number;
+    bound_clocks_by?: string;
     phases?: number;
     bound_phases?: number;
     bound_phases_by?: string;

@@ -303,14 +303,15 @@ export class Details {
     ];
     for (const stream of shown.streams.slice(0, 8)) panel.push(...this.ofStream(stream));
     if (set.routes) panel.push(this.streamTable(`Share links with it in the same ${schedule.phaseWord}`, shown.shared));
-    panel.push(
-      el(
-        "p",
-        { class: "hint" },
-        "Alternatives and their cost: ",
-        el("code", {}, `conset why ${schedule.head.name} ${x}`),
-      ),
-    );
+    if (!schedule.head.refused)
+      panel.push(
+        el(
+          "p",
+          { class: "hint" },
+          "Alternatives and their cost: ",
+          el("code", {}, `conset why ${schedule.head.name} ${x}`),
+        ),
+      );
     return panel;
   }
 

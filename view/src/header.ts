@@ -23,13 +23,14 @@ export function showHeader(schedule: Schedule, set: ConnectionSet | null): void 
   const s = set?.head.summary;
   if (s) {
     fact("connections", number(s.connections), `, ${count(s.words, "word")}`);
-    if (s.phases !== undefined) {
+    if (s.phases !== undefined && s.bound_phases === undefined) fact("phases", number(s.phases));
+    else if (s.phases !== undefined) {
       const at =
         s.phases === s.bound_phases ? "optimal" : `${(s.phases / (s.bound_phases || 1)).toFixed(2)} over bound`;
       fact("phases", number(s.phases), `, bound ${number(s.bound_phases!)} by ${s.bound_phases_by} (${at})`);
     }
     if (s.steps !== undefined) fact("steps", number(s.steps), `, ${count(s.messages!, "message")}`);
-    if (s.predicted_clocks != null) {
+    if (s.predicted_clocks != null && s.bound_clocks !== undefined) {
       const at =
         s.predicted_clocks <= s.bound_clocks
           ? "optimal"

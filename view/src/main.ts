@@ -13,6 +13,7 @@ import { MeshView } from "./mesh";
 import { type ConnectionSet, type Schedule, readSchedules } from "./model";
 import { ProfileView, columnKind, columns } from "./profile";
 import { ProfileTables } from "./profile_tables";
+import { showRefused } from "./refused";
 import { type Selection, type State, Store } from "./state";
 import { Tables } from "./tables";
 import { TimetableView } from "./timetable";
@@ -138,6 +139,7 @@ class App {
   private makeControls(): void {
     const { page } = this;
     byId("title").textContent = page.title;
+    showRefused(this.schedules, (change) => this.store.set(change));
     document.title = `${page.title} – conset`;
     if (page.left_out.length > 0) {
       const left = byId("left-out");

@@ -289,7 +289,9 @@ export class ConnectionSet {
   /** The cells of a stream's route, its ends included. */
   cellsOf(stream: number): number[] {
     const links = this.linksOf(stream);
-    return [this.streams!.source[stream], ...Array.from(links, (link) => this.machine.target[link])];
+    // A route that the checker refuses may begin elsewhere than at its source.
+    const first = links.length > 0 ? this.machine.source[links[0]] : this.streams!.source[stream];
+    return [first, ...Array.from(links, (link) => this.machine.target[link])];
   }
 
   /** The streams of a connection: its parts, or the messages that carry its pieces. */
@@ -465,9 +467,13 @@ export class ConnectionSet {
     };
   }
 
-  /** Follows each route from its source: a route is stored by which of a cell's links it takes. */
+  /**
+   * Follows each route from its source: a route is stored by which of a cell's links it takes. A refused one is
+   * stored by its links, as they need not follow each other.
+   */
   private makeRoutes(columns: Columns): Routes {
     const first = starts(columns.stream_hops);
+    if (columns.route_link) return { first, links: Uint32Array.from(columns.route_link) };
     const choice = columns.link_choice;
     const links = new Uint32Array(choice.length);
     const { outFirst, outLinks, target } = this.machine;

@@ -30,6 +30,7 @@ export class Tables {
   /** All lower bounds, and how far the set is from each. */
   bounds(): HTMLElement {
     const { set } = this;
+    if (set.head.bounds.length === 0) return el("p", {}, "No bounds are stated.");
     const s = set.head.summary;
     const most = (of: string) => Math.max(...set.head.bounds.filter((b) => b.of === of).map((b) => b.value));
     // The bound of direct plans says nothing of plans in which cells pass words on.
@@ -72,6 +73,8 @@ export class Tables {
         `${schedule.phaseWord === "step" ? "s" : "p"}${phase}`,
       );
     const isPhases = set.kind === "phases";
+    // Of a refused schedule the clocks are those of its slots.
+    const isPredicted = isPhases && set.head.profile !== undefined;
     return table(
       `${schedule.phaseWord === "step" ? "Steps" : "Phases"}: ${set.phaseCount}`,
       [
@@ -82,7 +85,7 @@ export class Tables {
         { title: isPhases ? "makespan" : "ends at", text: (i) => p.phase_makespan[i] },
         ...(isPhases
           ? [
-              { title: "predicted", text: (i: number) => p.phase_clocks[i] },
+              ...(isPredicted ? [{ title: "predicted", text: (i: number) => p.phase_clocks[i] }] : []),
               { title: "sharing", text: (i: number) => p.phase_sharing[i] },
               {
                 title: "switch and clocks",
@@ -99,7 +102,7 @@ export class Tables {
         "data-words": p.phase_words[i],
         "data-hops": p.phase_hops[i],
         "data-makespan": p.phase_makespan[i],
-        "data-predicted": isPhases ? p.phase_clocks[i] : null,
+        "data-predicted": isPredicted ? p.phase_clocks[i] : null,
         "data-max-sharing": isPhases ? p.phase_sharing[i] : null,
       }),
     );

@@ -6,13 +6,16 @@ import { after, before, test } from "node:test";
 import {
   SCHEDULES,
   axeSource,
+  clickAt,
   conset,
   json,
   launch,
   open,
+  place,
   rows,
   settled,
   show,
+  state,
   summary,
   temporaryFolder,
   writePages,
@@ -37,17 +40,7 @@ async function opened(t, name, options) {
   return page;
 }
 
-/** Where something is in a picture of the page, in pixels of the canvas. */
-const place = (page, view, selection) =>
-  page.evaluate(([view, selection]) => window.conset[view].place(selection), [view, selection]);
-const state = (page) => page.evaluate(() => window.conset.store.state);
 const title = (page) => page.locator("#details h3").first().innerText();
-
-async function clickAt(page, canvas, position) {
-  assert.ok(position, `${canvas} has a place to click`);
-  await page.locator(canvas).click({ position: { x: position[0], y: position[1] } });
-  await settled(page);
-}
 
 for (const name of NAMES)
   test(`${name}: opens without an error, in light and dark, and axe finds no violation`, async (t) => {
@@ -299,6 +292,8 @@ test("everything can be reached by the keyboard", async (t) => {
     "filter",
     "timetable",
     "timetable-tables",
+    "clocks",
+    "clocks-tables",
     "matrix-tables",
   ])
     assert.ok(reached.has(id), `Tab does not reach ${id}`);

@@ -24,6 +24,7 @@ use crate::error::CliError;
 use crate::files;
 use crate::memory;
 use crate::progress::ProgressDisplay;
+use crate::refused::{self, Readable, Refused};
 use crate::text::Terminal;
 
 /// Default number of words of each connection of a pattern.
@@ -595,18 +596,12 @@ pub(crate) enum Either {
 
 /// The compiled program of either kind in a file, checked.
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = ProgressDisplay::new(terminal.quiet);
-    let boxed = |compiled| Either::Phases(Box::new(compiled));
-    match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => {
-            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
+    match refused::readable_file(file, terminal)? {
+        Readable::Checked(compiled) => Ok(compiled),
+        Readable::Refused(Refused { rejection, .. }) => {
+            Err(CliError::Violations { file: None, rejection })
         }
-        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
-    .map_err(|e| CliError::of_compile(e, &bytes))
 }
 
 /// Compiles a program to what `--by` states, or imports a compiled file.

@@ -20,6 +20,7 @@ mod load;
 mod memory;
 mod partition_file;
 mod progress;
+mod refused;
 mod text;
 
 use std::process::ExitCode;

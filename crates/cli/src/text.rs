@@ -1,9 +1,11 @@
 //! Output on the terminal: tables, numbers and JSON.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
+use conset::verify::Rejection;
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -21,13 +23,16 @@ pub(crate) struct Terminal {
     format: String,
     /// Whether the JSON value has been printed.
     printed: AtomicBool,
+    /// Why the checker refused what is printed.
+    refused: OnceLock<Rejection>,
 }
 
 impl Terminal {
     /// The terminal of a subcommand.
     pub(crate) fn new(json: bool, quiet: bool, subcommand: &str) -> Self {
         let format = format!("conset-{subcommand}");
-        Self { json, quiet, format, printed: AtomicBool::new(false) }
+        let (printed, refused) = (AtomicBool::new(false), OnceLock::new());
+        Self { json, quiet, format, printed, refused }
     }
 
     /// With `--json`, prints a failure as data, unless the subcommand has printed its report already.
@@ -38,6 +43,12 @@ impl Terminal {
         }
     }
 
+    /// Marks what is printed from now on as refused by the checker: the violations come first.
+    pub(crate) fn mark_refused(&self, rejection: Rejection) {
+        // A subcommand shows one refused file.
+        let _ = self.refused.set(rejection);
+    }
+
     /// Prints a result, which must serialize as a map, as JSON with `--json` and as text otherwise.
     pub(crate) fn print(
         &self,
@@ -45,11 +56,15 @@ impl Terminal {
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
         if self.json {
-            OutputTarget::Stdout.write(|out| json::write(out, &self.format, object))?;
+            OutputTarget::Stdout
+                .write(|out| json::write(out, &self.format, self.refused.get(), object))?;
             self.printed.store(true, Ordering::Relaxed);
             return Ok(());
         }
-        Ok(OutputTarget::Stdout.write(text)?)
+        Ok(OutputTarget::Stdout.write(|out| {
+            self.refused.get().map_or(Ok(()), |rejection| writeln!(out, "{rejection}"))?;
+            text(out)
+        })?)
     }
 }
 

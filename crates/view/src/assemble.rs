@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use conset::profile::SetProfile;
 use conset::report::PartsSummary;
-use conset::{diff, step_views};
+use conset::steps::StepSummary;
+use conset::{Compiled, diff, step_views};
 use conset_ir::convert::to_f64;
-use conset_ir::{ConnectionSet, Machine, Origin, PartMap};
+use conset_ir::{ConnectionSet, Machine, Origin, PartMap, Schedule, StepSchedule};
 use rayon::prelude::*;
 
 use crate::columns::{Block, Packed};
-use crate::head::{Difference, Head, ScheduleHead, SetHead, VERSION};
+use crate::head::{Difference, Head, RefusedHead, ScheduleHead, SetHead, VERSION};
 use crate::phases::{PhaseSet, connections, names, pairs};
-use crate::steps::StepSet;
 use crate::profile::{self, StreamRows};
+use crate::steps::StepSet;
 use crate::{Page, PageOptions, Program, Shown, machine, mesh};
 
 /// The application: a page with the places of the title and of the data.
@@ -54,47 +55,69 @@ struct Part<'a> {
     origin: Option<&'a Origin>,
     kind: &'static str,
     parts: Option<PartsSummary>,
+    refused: Option<RefusedHead>,
     sets: Vec<Box<dyn SetBlocks + 'a>>,
 }
 
 impl<'a> Part<'a> {
     fn new(shown: &Shown<'a>) -> Self {
+        let known = || {
+            let placed = shown.halo?;
+            Some(PartsSummary::new(&placed.halo.summary, placed.partition.clone()))
+        };
         match shown.program {
             Program::Phases(compiled) => {
                 let schedule = compiled.schedule();
-                let machine: &Machine = schedule.machine();
-                let set = |(schedule, compiled)| -> Box<dyn SetBlocks + 'a> {
-                    Box::new(PhaseSet::new(machine, schedule, compiled))
-                };
-                let stated = || PartsSummary::of_schedule(schedule);
-                let known = shown.halo.map(|placed| {
-                    PartsSummary::new(&placed.halo.summary, placed.partition.clone())
-                });
-                Self {
-                    machine,
-                    part_map: schedule.part_map(),
-                    origin: schedule.origin(),
-                    kind: "phases",
-                    parts: known.or_else(stated),
-                    sets: schedule.sets().iter().zip(compiled.sets()).map(set).collect(),
-                }
+                let parts = known().or_else(|| PartsSummary::of_schedule(schedule));
+                Self { parts, ..Self::of_phases(schedule, Some(compiled)) }
             }
             Program::Steps(compiled) => {
-                let schedule = compiled.schedule();
-                let set = |(set, summary)| -> Box<dyn SetBlocks + 'a> {
-                    Box::new(StepSet::new(set, summary))
-                };
-                Self {
-                    machine: schedule.machine(),
-                    part_map: schedule.part_map(),
-                    origin: schedule.origin(),
-                    kind: "steps",
-                    parts: shown.halo.map(|placed| {
-                        PartsSummary::new(&placed.halo.summary, placed.partition.clone())
-                    }),
-                    sets: schedule.sets().iter().zip(compiled.summaries()).map(set).collect(),
-                }
+                let summaries = compiled.summaries();
+                Self { parts: known(), ..Self::of_steps(compiled.schedule(), summaries) }
             }
+            Program::RefusedPhases(schedule, rejection) => {
+                let refused = Some(RefusedHead::new(rejection));
+                Self { refused, ..Self::of_phases(schedule, None) }
+            }
+            Program::RefusedSteps(schedule, rejection) => {
+                let refused = Some(RefusedHead::new(rejection));
+                Self { refused, ..Self::of_steps(schedule, Vec::new()) }
+            }
+        }
+    }
+
+    fn of_phases(schedule: &'a Schedule, compiled: Option<&'a Compiled>) -> Self {
+        let machine: &Machine = schedule.machine();
+        let sets =
+            schedule.sets().iter().enumerate().map(|(row, set)| -> Box<dyn SetBlocks + 'a> {
+                let compiled = compiled.map(|compiled| &compiled.sets()[row]);
+                Box::new(PhaseSet::new(machine, set, compiled))
+            });
+        Self {
+            machine,
+            part_map: schedule.part_map(),
+            origin: schedule.origin(),
+            kind: "phases",
+            parts: None,
+            refused: None,
+            sets: sets.collect(),
+        }
+    }
+
+    /// `summaries` are those of the sets, or none if the checker refused the schedule.
+    fn of_steps(schedule: &'a StepSchedule, summaries: Vec<StepSummary>) -> Self {
+        let mut summaries = summaries.into_iter();
+        let sets = schedule.sets().iter().map(|set| -> Box<dyn SetBlocks + 'a> {
+            Box::new(StepSet::new(set, summaries.next()))
+        });
+        Self {
+            machine: schedule.machine(),
+            part_map: schedule.part_map(),
+            origin: schedule.origin(),
+            kind: "steps",
+            parts: None,
+            refused: None,
+            sets: sets.collect(),
         }
     }
 }
@@ -370,6 +393,7 @@ fn head<'a>((shown, part): (&Shown<'a>, &Part<'a>)) -> ScheduleHead<'a> {
         machine: machine::head(part.machine),
         parts: part.parts.clone(),
         sets: part.sets.iter().map(|set| set.head()).collect(),
+        refused: part.refused.clone(),
         mesh: None,
     }
 }

@@ -5,9 +5,9 @@
 
 use conset::CompiledSet;
 use conset::profile::{self, SetProfile};
-use conset::report::SetSummary;
+use conset::report::{SetSummary, UncheckedSet};
 use conset_ir::convert::to_u64;
-use conset_ir::{ConnectionSet, Machine, PhaseRoutes, RouteRef, SetSchedule, Slot};
+use conset_ir::{ConnectionSet, LinkId, Machine, PhaseRoutes, RouteRef, SetSchedule, Slot};
 
 use crate::assemble::SetBlocks;
 use crate::columns::{Block, texts};
@@ -24,17 +24,18 @@ const LOADS: usize = 1 << 24;
 pub(crate) struct PhaseSet<'a> {
     machine: &'a Machine,
     schedule: &'a SetSchedule,
-    compiled: &'a CompiledSet,
-    profile: SetProfile,
+    /// What follows from it; `None` if the checker refused it.
+    compiled: Option<&'a CompiledSet>,
+    profile: Option<SetProfile>,
 }
 
 impl<'a> PhaseSet<'a> {
     pub(crate) fn new(
         machine: &'a Machine,
         schedule: &'a SetSchedule,
-        compiled: &'a CompiledSet,
+        compiled: Option<&'a CompiledSet>,
     ) -> Self {
-        let profile = profile::of_model(schedule, &compiled.prediction);
+        let profile = compiled.map(|compiled| profile::of_model(schedule, &compiled.prediction));
         Self { machine, schedule, compiled, profile }
     }
 
@@ -53,11 +54,51 @@ impl<'a> PhaseSet<'a> {
         phases.flat_map(|(routes, times)| routes.iter().zip(times.slots.iter().copied()))
     }
 
+    /// The clocks of each phase: predicted, or of a refused schedule as long as its slots.
+    fn lengths(&self) -> Vec<PhaseLength> {
+        if let Some(compiled) = self.compiled {
+            let predicted = compiled.prediction.phases.iter();
+            return predicted
+                .map(|phase| PhaseLength {
+                    switch: phase.switch,
+                    clocks: phase.clocks,
+                    sharing: phase.max_sharing.into(),
+                })
+                .collect();
+        }
+        let parameters = self.machine.parameters();
+        let switch = u64::from(parameters.t_sync) + u64::from(parameters.t_phase);
+        let phases = self.phases().iter().zip(self.schedule.timetable.phases());
+        phases
+            .map(|(routes, times)| {
+                let mut on_link = vec![0u64; self.machine.link_count()];
+                routes.iter().flat_map(|r| links_of(&r)).for_each(|l| on_link[l.index()] += 1);
+                PhaseLength {
+                    switch,
+                    clocks: times.slots.iter().map(Slot::end).max().unwrap_or(0),
+                    sharing: on_link.into_iter().max().unwrap_or(0),
+                }
+            })
+            .collect()
+    }
+
     /// Whether no connection is split, so that the words of a stream are those of its connection.
     fn is_whole(&self) -> bool {
         let set = self.set();
         self.streams().all(|(route, _)| route.words == set.get(route.connection).words)
     }
+}
+
+/// The clocks of a phase, and the most routes on a link.
+struct PhaseLength {
+    switch: u64,
+    clocks: u64,
+    sharing: u64,
+}
+
+/// The links of a route; of a refused one without the steps that no link makes.
+fn links_of<'a>(route: &RouteRef<'a>) -> impl Iterator<Item = LinkId> + Clone + 'a {
+    route.links().iter().copied().filter(|link| *link != LinkId::NONE)
 }
 
 /// The columns of a set's connections: `source`, `target`, `words`.
@@ -100,12 +141,19 @@ pub(crate) fn pairs(machine: &Machine, set: &ConnectionSet) -> (usize, Block) {
 
 impl SetBlocks for PhaseSet<'_> {
     fn head(&self) -> SetHead {
-        let bounds = &self.compiled.bounds;
-        let listed = BoundHead::all("phases", &bounds.phases);
+        let bounds = self.compiled.map(|compiled| {
+            let listed = BoundHead::all("phases", &compiled.bounds.phases);
+            listed.chain(BoundHead::all("clocks", &compiled.bounds.clocks)).collect()
+        });
         SetHead {
-            summary: SummaryHead::Phases(Box::new(SetSummary::new(self.schedule, self.compiled))),
-            bounds: listed.chain(BoundHead::all("clocks", &bounds.clocks)).collect(),
-            profile: Some(crate::profile::head(&self.profile)),
+            summary: match self.compiled {
+                Some(compiled) => {
+                    SummaryHead::Phases(Box::new(SetSummary::new(self.schedule, compiled)))
+                }
+                None => SummaryHead::Unchecked(UncheckedSet::of_phases(self.schedule)),
+            },
+            bounds: bounds.unwrap_or_default(),
+            profile: self.profile.as_ref().map(crate::profile::head),
             whole: self.is_whole(),
             groups: None,
         }
@@ -116,10 +164,10 @@ impl SetBlocks for PhaseSet<'_> {
     }
 
     fn phases(&self) -> Block {
-        let predicted = &self.compiled.prediction.phases;
+        let lengths = self.lengths();
         let mut links = vec![(0u64, 0u64); self.machine.link_count()];
         for (route, _) in self.streams() {
-            for link in route.links() {
+            for link in links_of(&route) {
                 links[link.index()].0 += 1;
                 links[link.index()].1 += u64::from(route.words);
             }
@@ -133,9 +181,9 @@ impl SetBlocks for PhaseSet<'_> {
             .plain("phase_words", self.phases().iter().map(words))
             .plain("phase_hops", self.phases().iter().map(hops))
             .plain("phase_makespan", times.iter().map(|times| times.makespan))
-            .plain("phase_switch", predicted.iter().map(|phase| phase.switch))
-            .plain("phase_clocks", predicted.iter().map(|phase| phase.clocks))
-            .plain("phase_sharing", predicted.iter().map(|phase| phase.max_sharing.into()))
+            .plain("phase_switch", lengths.iter().map(|length| length.switch))
+            .plain("phase_clocks", lengths.iter().map(|length| length.clocks))
+            .plain("phase_sharing", lengths.iter().map(|length| length.sharing))
             .plain("link_routes", links.iter().map(|link| link.0))
             .plain("link_words", links.iter().map(|link| link.1));
         block
@@ -154,12 +202,17 @@ impl SetBlocks for PhaseSet<'_> {
     }
 
     fn routes(&self) -> Block {
-        let choices = LinkChoices::new(self.machine);
-        let links = PhaseSet::streams(self).flat_map(|(route, _)| route.links());
+        let links = PhaseSet::streams(self).flat_map(|(route, _)| links_of(&route));
+        let hops = PhaseSet::streams(self).map(|(route, _)| to_u64(links_of(&route).count()));
         let mut block = Block::default();
-        block
-            .plain("stream_hops", PhaseSet::streams(self).map(|(r, _)| to_u64(r.hops())))
-            .plain("link_choice", links.map(|&link| choices.of(link)));
+        block.plain("stream_hops", hops);
+        if self.compiled.is_some() {
+            let choices = LinkChoices::new(self.machine);
+            block.plain("link_choice", links.map(|link| choices.of(link)));
+        } else {
+            // The links of a refused route need not follow each other.
+            block.delta("route_link", links.map(|link| link.0.into()));
+        }
         block
     }
 
@@ -170,7 +223,7 @@ impl SetBlocks for PhaseSet<'_> {
         for (phase, routes) in self.phases().iter().enumerate() {
             let loads = &mut loads[phase * links..][..links];
             for route in routes.iter() {
-                for link in route.links() {
+                for link in links_of(&route) {
                     loads[link.index()].0 += 1;
                     loads[link.index()].1 += u64::from(route.words);
                 }
@@ -186,7 +239,9 @@ impl SetBlocks for PhaseSet<'_> {
     fn details(&self) -> Block {
         let channels = PhaseSet::streams(self).flat_map(|(route, _)| route.channels);
         let mut block = Block::default();
-        block.plain("channel", channels.map(|channel| u64::from(channel.0)));
+        if self.compiled.is_some() {
+            block.plain("channel", channels.map(|channel| u64::from(channel.0)));
+        }
         block
     }
 
@@ -195,7 +250,7 @@ impl SetBlocks for PhaseSet<'_> {
     }
 
     fn profile(&self) -> Option<&SetProfile> {
-        Some(&self.profile)
+        self.profile.as_ref()
     }
 
     fn stream_rows(&self) -> StreamRows {

@@ -49,7 +49,10 @@ fn clocks<'a>(block: &mut Block, ports: impl Iterator<Item = &'a PortClocks> + C
 /// The block `profile`.
 pub(crate) fn phases(profile: &SetProfile) -> Block {
     let mut block = Block::default();
-    clocks(&mut block, profile.phases.iter().flat_map(|phase| &phase.sides).map(|side| &side.clocks));
+    clocks(
+        &mut block,
+        profile.phases.iter().flat_map(|phase| &phase.sides).map(|side| &side.clocks),
+    );
     block
 }
 
@@ -66,7 +69,10 @@ pub(crate) fn phase_ports(profile: &SetProfile) -> Option<Block> {
     let rows = profile.phases.len().checked_mul(profile.ports.len());
     rows.filter(|&rows| rows <= PHASE_PORTS)?;
     let mut block = Block::default();
-    clocks(&mut block, profile.phases.iter().flat_map(|phase| &phase.ports).map(|port| &port.clocks));
+    clocks(
+        &mut block,
+        profile.phases.iter().flat_map(|phase| &phase.ports).map(|port| &port.clocks),
+    );
     Some(block)
 }
 

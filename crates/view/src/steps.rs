@@ -4,8 +4,11 @@
 //! are no barriers: a message is drawn from the clock before its predicted end at which it starts if nothing
 //! delays it.
 
+use std::ops::Range;
+
 use conset::fabric::messages::MessageRoutes;
 use conset::profile::{self, SetProfile};
+use conset::report::UncheckedSet;
 use conset::scheduler::steps::{message_clocks, predict_ends};
 use conset::steps::StepSummary;
 use conset_ir::convert::{to_u32, to_u64};
@@ -22,7 +25,8 @@ use crate::profile::StreamRows;
 /// A set of steps, with what the cost model says of each message.
 pub(crate) struct StepSet<'a> {
     set: &'a SetSteps,
-    summary: StepSummary,
+    /// `None` if the checker refused it.
+    summary: Option<StepSummary>,
     /// The links of each message.
     routes: Vec<Vec<LinkId>>,
     /// The clock at which it has been received.
@@ -34,7 +38,8 @@ pub(crate) struct StepSet<'a> {
 }
 
 impl<'a> StepSet<'a> {
-    pub(crate) fn new(set: &'a SetSteps, summary: StepSummary) -> Self {
+    /// `summary` is that of a plan that the checker accepts.
+    pub(crate) fn new(set: &'a SetSteps, summary: Option<StepSummary>) -> Self {
         let machine = set.steps.machine();
         let protocol = machine.parameters().protocol;
         let mut routes = MessageRoutes::new(machine);
@@ -42,17 +47,24 @@ impl<'a> StepSet<'a> {
         let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {
             routes.links(source, target, links);
         };
-        let ends = predict_ends(&set.steps, protocol, &mut route);
         let messages = set.steps.messages();
+        let clocks = messages.iter().map(|m| message_clocks(machine, protocol, m.words()));
+        let clocks: Vec<u64> = clocks.collect();
+        // Of a plan that is not correct, messages may wait for each other.
+        let (ends, profile) = match summary {
+            Some(_) => (
+                predict_ends(&set.steps, protocol, &mut route),
+                profile::of_steps_model(&set.steps),
+            ),
+            None => (ends_one_by_one(set, &clocks), None),
+        };
         let links = messages.iter().map(|message| {
             let mut links = Vec::new();
             route(message.source, message.target, &mut links);
             links
         });
         let links = links.collect();
-        let clocks = messages.iter().map(|m| message_clocks(machine, protocol, m.words()));
-        let profile = profile::of_steps_model(&set.steps);
-        Self { set, summary, routes: links, ends, clocks: clocks.collect(), profile }
+        Self { set, summary, routes: links, ends, clocks, profile }
     }
 
     fn messages(&self) -> impl Iterator<Item = StepMessage<'_>> + Clone {
@@ -60,18 +72,44 @@ impl<'a> StepSet<'a> {
     }
 
     /// The rows of the messages of each step.
-    fn rows(&self) -> impl Iterator<Item = std::ops::Range<usize>> + Clone {
-        let messages = self.set.steps.messages();
-        (0..messages.steps()).map(|step| messages.of_step(StepId::from_index(step)))
+    fn rows(&self) -> impl Iterator<Item = Range<usize>> + Clone {
+        rows(self.set)
     }
 
-    fn words(&self, rows: std::ops::Range<usize>) -> u64 {
+    fn words(&self, rows: Range<usize>) -> u64 {
         rows.map(|row| self.set.steps.messages().get(row).words()).sum()
     }
 }
 
+/// The rows of the messages of each step.
+fn rows(set: &SetSteps) -> impl Iterator<Item = Range<usize>> + Clone {
+    let messages = set.steps.messages();
+    (0..messages.steps()).map(|step| messages.of_step(StepId::from_index(step)))
+}
+
+/// The ends of messages if each step began after the one before it.
+fn ends_one_by_one(set: &SetSteps, clocks: &[u64]) -> Vec<u64> {
+    let mut ends = Vec::with_capacity(clocks.len());
+    let mut begin = 0u64;
+    for rows in rows(set) {
+        let of_step = &clocks[rows];
+        ends.extend(of_step.iter().map(|&clocks| begin.saturating_add(clocks)));
+        begin = begin.saturating_add(of_step.iter().copied().max().unwrap_or(0));
+    }
+    ends
+}
+
 impl SetBlocks for StepSet<'_> {
     fn head(&self) -> SetHead {
+        let Some(summary) = &self.summary else {
+            return SetHead {
+                summary: SummaryHead::Unchecked(UncheckedSet::of_steps(self.set)),
+                bounds: Vec::new(),
+                profile: None,
+                whole: false,
+                groups: None,
+            };
+        };
         let bounds = &self.set.bounds;
         let mut listed = vec![BoundHead {
             of: "clocks",
@@ -88,7 +126,7 @@ impl SetBlocks for StepSet<'_> {
             });
         }
         SetHead {
-            summary: SummaryHead::Steps(Box::new(self.summary.clone())),
+            summary: SummaryHead::Steps(Box::new(summary.clone())),
             bounds: listed,
             profile: self.profile.as_ref().map(crate::profile::head),
             whole: false,
@@ -108,10 +146,9 @@ impl SetBlocks for StepSet<'_> {
                 links[link.index()].1 += message.words();
             }
         }
-        let hops = |rows: std::ops::Range<usize>| {
-            self.routes[rows].iter().map(|route| to_u64(route.len())).sum()
-        };
-        let end = |rows: std::ops::Range<usize>| self.ends[rows].iter().copied().max().unwrap_or(0);
+        let hops =
+            |rows: Range<usize>| self.routes[rows].iter().map(|route| to_u64(route.len())).sum();
+        let end = |rows: Range<usize>| self.ends[rows].iter().copied().max().unwrap_or(0);
         let mut block = Block::default();
         block
             .plain("phase_streams", self.rows().map(|rows| to_u64(rows.len())))
