@@ -39,8 +39,8 @@ export const PART_TITLES: Record<Part, string> = {
   end: "waits for the end of the phase",
 };
 
-/** What a stream of the critical path was opened after, by its number. */
-const CAUSES = ["the begin", "send", "receive", "both", "the order of the set", "the stream before it on a link"];
+/** What a stream of the critical path was opened after, by its number; 1 to 3 are the sides of a port. */
+const CAUSES = ["the begin", " (send)", " (receive)", "", "the order of the set", "the stream before it on a link"];
 
 /** The streams of the critical path, in the order of time. */
 export interface CriticalPath {
@@ -153,7 +153,7 @@ export class Profile {
   cause(segment: number): string {
     const { cause, cell } = this.path!;
     const name = CAUSES[cause[segment]] ?? "";
-    return cause[segment] >= 1 && cause[segment] <= 3 ? `the stream before it: c${cell[segment]} ${name}` : name;
+    return cause[segment] >= 1 && cause[segment] <= 3 ? `the stream before it at c${cell[segment]}${name}` : name;
   }
 }
 

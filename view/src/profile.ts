@@ -195,8 +195,9 @@ export class ProfileView {
     }
     ctx.textAlign = "left";
     ctx.fillStyle = colours.ink;
+    const title = this.sides[side] === "both" ? "send and receive" : this.sides[side];
     const what = this.columns[0]?.kind === "phase" ? ", clocks of a port on average" : ", clocks";
-    ctx.fillText(`${this.sides[side]}${what}`, LEFT, top - 10);
+    ctx.fillText(`${title}${what}`, LEFT, top - 10);
     const gap = width > 5 ? 1 : 0;
     for (let first = 0; first < this.columns.length; first += this.each) {
       const group = this.columns.slice(first, first + this.each);
@@ -223,15 +224,12 @@ export class ProfileView {
     ctx.fillStyle = palette().ink;
     ctx.textAlign = "center";
     ctx.textBaseline = "alphabetic";
-    let free = LEFT - 10;
-    for (let first = 0; first < this.columns.length; first += this.each) {
-      const { kind, id } = this.columns[first];
-      const name = `${kind === "phase" ? "p" : "c"}${id}`;
+    const name = ({ kind, id }: Column) => `${kind === "phase" ? "p" : "c"}${id}`;
+    const longest = this.columns.reduce((most, column) => Math.max(most, ctx.measureText(name(column)).width), 1);
+    const step = this.each * Math.ceil((longest + 8) / width);
+    for (let first = 0; first < this.columns.length; first += step) {
       const x = LEFT + (first / this.each + 0.5) * width;
-      const half = ctx.measureText(name).width / 2 + 3;
-      if (x - half < free || x + half > this.canvas.clientWidth + 3) continue;
-      ctx.fillText(name, x, this.canvas.clientHeight - 5);
-      free = x + half;
+      ctx.fillText(name(this.columns[first]), x, this.canvas.clientHeight - 5);
     }
   }
 

@@ -122,7 +122,7 @@ export class ProfileTables {
     return [
       text,
       table(
-        `Critical path: ${count(segments.length, one)}`,
+        `${count(segments.length, one)}${phase === ALL ? "" : ` in phase ${phase}`}`,
         [
           { title: one, text: button, isText: true },
           { title: this.schedule.phaseWord, text: (i) => set.phaseOf(of.stream[i]) },

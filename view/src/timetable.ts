@@ -332,7 +332,7 @@ export class TimetableView extends ZoomedCanvas {
     ];
   }
 
-  /** Frames around the bars of the critical path. */
+  /** Frames around the bars of the critical path, joined where a stream begins. */
   private drawPath(ctx: CanvasRenderingContext2D, colours: Palette): void {
     const set = this.set!;
     const { streams } = set;
@@ -341,17 +341,18 @@ export class TimetableView extends ZoomedCanvas {
     const [from, to] = this.visible();
     const h = this.rowHeight();
     ctx.strokeStyle = colours.path;
+    ctx.lineWidth = Math.max(1.25, Math.min(2.5, h / 5));
     for (const s of path.stream) {
       if (s < from || s >= to) continue;
       const x0 = this.toX(set.startOf(s));
-      const x1 = this.toX(set.startOf(s) + streams.duration[s]);
-      for (const [row] of this.rowsOf(s, colours)) {
-        if (row < 0) continue;
-        ctx.lineWidth = Math.max(1, Math.min(2.5, h / 4));
-        const inset = ctx.lineWidth / 2;
-        const [width, height] = [Math.max(1, x1 - x0 - 2 * inset), Math.max(1, h - 2 * inset)];
-        ctx.strokeRect(x0 + inset, this.toY(row) + inset, width, height);
-      }
+      const width = Math.max(1, this.toX(set.startOf(s) + streams.duration[s]) - x0);
+      const rows = this.rowsOf(s, colours).flatMap(([row]) => (row < 0 ? [] : [row]));
+      for (const row of rows) ctx.strokeRect(x0, this.toY(row) + 0.5, width, Math.max(1, h - 1));
+      // The chain goes from one end of a stream to the other.
+      ctx.beginPath();
+      ctx.moveTo(x0, this.toY(Math.min(...rows) + 0.5));
+      ctx.lineTo(x0, this.toY(Math.max(...rows) + 0.5));
+      if (rows.length > 0) ctx.stroke();
     }
   }
 

@@ -21,7 +21,7 @@ import {
 
 const PARTS = ["switch", "setup", "software", "copying", "sending", "receiving", "partner", "link", "start", "end"];
 const SCHEDULES = {
-  phases: ["pattern:random:density=0.3", "--words", "40", "--machine", "iwarp-fem:4x4"],
+  phases: ["pattern:random:density=0.3", "--words", "40", "--machine", "iwarp-fem:4x4", "--param", "duplex=full"],
   half: ["pattern:all-to-all", "--words", "12", "--machine", "torus:3x3", "--param", "duplex=half"],
   timed: ["pattern:transpose", "--machine", "iwarp-timed:4x4", "--words", "33"],
   steps: ["pattern:all-to-all", "--machine", "cm5:16", "--by", "steps", "--words", "16"],

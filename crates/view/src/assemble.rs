@@ -345,11 +345,14 @@ impl<'a> Assembly<'a> {
     fn add_ports_of_phases(&mut self) {
         let what = "the clocks of each port in each phase (instead there are sums over the ports, and \
                     sums over the phases)";
-        let several = |set: &dyn SetBlocks| set.profile().filter(|p| p.phases.len() > 1);
-        let is_wanted = |row: usize| several(self.set(row)).is_some();
-        let blocks = self.pack(is_wanted, |set| profile::phase_ports(several(set)?));
+        fn several(set: &dyn SetBlocks) -> Option<&SetProfile> {
+            set.profile().filter(|profile| profile.phases.len() > 1)
+        }
+        let has_several = |row: usize| several(self.set(row)).is_some();
+        let rows: Vec<usize> = (0..self.sets.len()).filter(|&row| has_several(row)).collect();
+        let blocks = self.pack(has_several, |set| profile::phase_ports(several(set)?));
         let mut blocks: BTreeMap<usize, Packed> = blocks.into_iter().collect();
-        for row in (0..self.sets.len()).filter(|&row| several(self.set(row)).is_some()) {
+        for row in rows {
             match blocks.remove(&row) {
                 Some(packed) => _ = self.admit_of_set(row, "phase-ports", packed, what),
                 None => self.left_out.push(self.label(row, what)),

@@ -72,7 +72,7 @@ impl<'a> PhaseSet<'a> {
         phases
             .map(|(routes, times)| {
                 let mut on_link = vec![0u64; self.machine.link_count()];
-                routes.iter().flat_map(|r| links_of(&r)).for_each(|l| on_link[l.index()] += 1);
+                routes.iter().flat_map(links_of).for_each(|l| on_link[l.index()] += 1);
                 PhaseLength {
                     switch,
                     clocks: times.slots.iter().map(Slot::end).max().unwrap_or(0),
@@ -97,7 +97,7 @@ struct PhaseLength {
 }
 
 /// The links of a route; of a refused one without the steps that no link makes.
-fn links_of<'a>(route: &RouteRef<'a>) -> impl Iterator<Item = LinkId> + Clone + 'a {
+fn links_of(route: RouteRef<'_>) -> impl Iterator<Item = LinkId> + Clone {
     route.links().iter().copied().filter(|link| *link != LinkId::NONE)
 }
 
@@ -167,7 +167,7 @@ impl SetBlocks for PhaseSet<'_> {
         let lengths = self.lengths();
         let mut links = vec![(0u64, 0u64); self.machine.link_count()];
         for (route, _) in self.streams() {
-            for link in links_of(&route) {
+            for link in links_of(route) {
                 links[link.index()].0 += 1;
                 links[link.index()].1 += u64::from(route.words);
             }
@@ -202,8 +202,8 @@ impl SetBlocks for PhaseSet<'_> {
     }
 
     fn routes(&self) -> Block {
-        let links = PhaseSet::streams(self).flat_map(|(route, _)| links_of(&route));
-        let hops = PhaseSet::streams(self).map(|(route, _)| to_u64(links_of(&route).count()));
+        let links = PhaseSet::streams(self).flat_map(|(route, _)| links_of(route));
+        let hops = PhaseSet::streams(self).map(|(route, _)| to_u64(links_of(route).count()));
         let mut block = Block::default();
         block.plain("stream_hops", hops);
         if self.compiled.is_some() {
@@ -223,7 +223,7 @@ impl SetBlocks for PhaseSet<'_> {
         for (phase, routes) in self.phases().iter().enumerate() {
             let loads = &mut loads[phase * links..][..links];
             for route in routes.iter() {
-                for link in links_of(&route) {
+                for link in links_of(route) {
                     loads[link.index()].0 += 1;
                     loads[link.index()].1 += u64::from(route.words);
                 }

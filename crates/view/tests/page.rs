@@ -4,10 +4,10 @@ use std::io::Read;
 use std::sync::Arc;
 
 use base64::Engine;
-use conset::steps::{CompiledSteps, StepCompiler};
-use conset::{Compiled, Compiler};
 use conset::profile;
+use conset::steps::{CompiledSteps, StepCompiler};
 use conset::verify::check_schedule;
+use conset::{Compiled, Compiler};
 use conset_ir::{
     CellId, Connection, ConnectionSet, LinkId, Machine, PhaseRoutes, PhaseTimes, Routing, Schedule,
     SetSchedule, Slot, Timetable,
