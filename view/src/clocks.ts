@@ -35,12 +35,19 @@ export const PART_TITLES: Record<Part, string> = {
   receiving: "receiving",
   partner: "waits for the partner",
   link: "waits for links",
-  start: "waits before a stream",
-  end: "waits for the end of the phase",
+  start: "waits to start",
+  end: "waits for the end",
 };
 
 /** What a stream of the critical path was opened after, by its number; 1 to 3 are the sides of a port. */
-const CAUSES = ["the begin", " (send)", " (receive)", "", "the order of the set", "the stream before it on a link"];
+const CAUSES = [
+  "the begin",
+  " (send)",
+  " (receive)",
+  "",
+  "what must be received before it",
+  "the stream before it on a link",
+];
 
 /** The streams of the critical path, in the order of time. */
 export interface CriticalPath {

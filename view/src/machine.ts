@@ -64,7 +64,7 @@ export class MachineView extends ZoomedCanvas {
   private fit(): [number, number, number] {
     const [x0, y0, x1, y1] = this.layout.box;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    const k = Math.min(width / (x1 - x0), height / (y1 - y0), 90);
+    const k = Math.min(width / (x1 - x0), height / (y1 - y0), 130);
     return [k, (width - k * (x0 + x1)) / 2, (height - k * (y0 + y1)) / 2];
   }
 
@@ -177,7 +177,8 @@ export class MachineView extends ZoomedCanvas {
     const senders = new Set(open?.flatMap((s) => [set.streams!.source[s], set.streams!.target[s]]));
     const r = at.radius;
     const isNamed = zoomed * r > 8.5;
-    ctx.textAlign = "center";
+    // The leaves of a fat-tree are too small for their names, but there is room below them.
+    const isUpright = machine.head.kind === "fat-tree" && !isNamed && zoomed > 11;
     ctx.textBaseline = "middle";
     for (let c = 0; c < at.x.length; c++) {
       const value = cells?.[c] ?? 0;
@@ -197,7 +198,17 @@ export class MachineView extends ZoomedCanvas {
         ctx.lineWidth = 4 * px;
         ctx.stroke();
       }
-      if (isNamed && !machine.isSwitch(c)) {
+      if (isUpright && !machine.isSwitch(c)) {
+        ctx.fillStyle = colours.ink;
+        ctx.font = `${11 * px}px system-ui, sans-serif`;
+        ctx.textAlign = "right";
+        ctx.save();
+        ctx.translate(at.x[c], at.y[c] + r + 4 * px);
+        ctx.rotate(-Math.PI / 2);
+        ctx.fillText(`c${c}`, 0, 0);
+        ctx.restore();
+      } else if (isNamed && !machine.isSwitch(c)) {
+        ctx.textAlign = "center";
         ctx.fillStyle = lit || (value !== 0 && hasDarkText) ? "#000" : value !== 0 ? "#fff" : colours.ink;
         if (machine.isDead[c]) ctx.fillStyle = colours.ink;
         ctx.font = `${r * (c > 999 ? 0.62 : 0.78)}px system-ui, sans-serif`;

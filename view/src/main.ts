@@ -445,7 +445,8 @@ class App {
     byId("clocks").hidden = isText;
     const tables = set && new ProfileTables(this.schedule, set, state, (change) => this.store.set(change));
     fill(byId("clocks-sums"), tables?.sums());
-    fill(byId("path"), el("h3", {}, "Critical path"), ...(tables?.path() ?? []));
+    const path = tables?.path() ?? [];
+    fill(byId("path"), path.length > 0 && el("h3", {}, "Critical path"), ...path);
   }
 
   private showPhases(): void {

@@ -88,6 +88,12 @@ export interface Streams {
   /** First clock, relative to the end of the phase's switch, or to the start of the set for messages. */
   start: Numbers;
   duration: Numbers;
+  /**
+   * Of a message: clocks after its start at which it has been sent, and at which its target begins to receive it.
+   * A stream is open at both ends at the same time.
+   */
+  sent: Numbers | null;
+  receivedFrom: Numbers | null;
 }
 
 /** Routes: the links of each stream. */
@@ -233,6 +239,18 @@ export class ConnectionSet {
   /** The first clock of a stream, counted from the start of the set. */
   startOf(stream: number): number {
     return this.baseOf(stream) + this.streams!.start[stream];
+  }
+
+  /** First and last clock of a stream at its source, as `start` counts. */
+  sendSpan(stream: number): [number, number] {
+    const { start, duration, sent } = this.streams!;
+    return [start[stream], start[stream] + (sent ?? duration)[stream]];
+  }
+
+  /** The same at its target. */
+  receiveSpan(stream: number): [number, number] {
+    const { start, duration, receivedFrom } = this.streams!;
+    return [start[stream] + (receivedFrom?.[stream] ?? 0), start[stream] + duration[stream]];
   }
 
   /** The phase of the profile; `null` for one of several steps, which are no barriers and have none. */
@@ -447,6 +465,8 @@ export class ConnectionSet {
         words: columns.stream_words,
         start,
         duration,
+        sent: columns.stream_sent,
+        receivedFrom: columns.stream_received_from,
       };
     const set = this.connections;
     if (!set) return null;
@@ -464,6 +484,8 @@ export class ConnectionSet {
       words: columns.stream_words ?? gather(set.words),
       start,
       duration,
+      sent: null,
+      receivedFrom: null,
     };
   }
 

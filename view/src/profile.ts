@@ -19,7 +19,7 @@ const BOTTOM = 20;
 /** Between the charts of two sides. */
 const GAP = 26;
 /** Least and greatest width of a column in pixels. */
-const [NARROW, WIDE] = [3, 44];
+const [NARROW, WIDE] = [3, 90];
 
 /** A phase or a cell. */
 export interface Column {

@@ -22,6 +22,8 @@ const TOP = 36;
 const SCALE = 20;
 /** Bars above which streams are drawn by pixels. */
 const MOST_BARS = 30000;
+/** Streams of the critical path above which their two ends are not joined by lines, which would hide the rest. */
+const MOST_JOINED = 100;
 
 /** A row: a cell that sends or receives, or a link. */
 interface Row {
@@ -126,9 +128,8 @@ export class TimetableView extends ZoomedCanvas {
   place(stream: number): [number, number] | null {
     const row = this.rowOf.get(`send${this.set?.streams?.source[stream]}`);
     if (row === undefined) return null;
-    const start = this.set!.startOf(stream);
-    const middle = start + this.set!.streams!.duration[stream] / 2;
-    return [this.toX(middle), this.toY(row + 0.5)];
+    const [from, to] = this.set!.sendSpan(stream);
+    return [this.toX(this.set!.baseOf(stream) + (from + to) / 2), this.toY(row + 0.5)];
   }
 
   /** What is at a place of the canvas: a row, and a stream of it. */
@@ -159,14 +160,17 @@ export class TimetableView extends ZoomedCanvas {
 
   private streamAt(row: Row, clock: number): number {
     const set = this.set!;
-    const open = set.openAt(clock);
-    return (
-      open.find((s) => {
-        if (row.kind === "send") return set.streams!.source[s] === row.id;
-        if (row.kind === "receive") return set.streams!.target[s] === row.id;
-        return set.linksOf(s).includes(row.id);
-      }) ?? -1
-    );
+    const { source, target } = set.streams!;
+    const within = (s: number, [from, to]: [number, number]) => {
+      const at = clock - set.baseOf(s);
+      return from <= at && at < to;
+    };
+    const found = set.openAt(clock).find((s) => {
+      if (row.kind === "send") return source[s] === row.id && within(s, set.sendSpan(s));
+      if (row.kind === "receive") return target[s] === row.id && within(s, set.receiveSpan(s));
+      return set.linksOf(s).includes(row.id);
+    });
+    return found ?? -1;
   }
 
   /** Arrow keys move the chart. */
@@ -222,7 +226,8 @@ export class TimetableView extends ZoomedCanvas {
     ctx.fillStyle = colours.ink;
     ctx.strokeStyle = colours.faint;
     ctx.textAlign = "center";
-    for (const clock of axis.ticks(Math.max(2, width / 120))) {
+    const widest = Math.max(...axis.domain().map((clock) => ctx.measureText(number(Math.round(clock))).width));
+    for (const clock of axis.ticks(Math.max(2, width / Math.max(120, widest + 40)))) {
       if (!Number.isInteger(clock)) continue;
       const x = axis(clock);
       // A label that would be cut off at the right stands beside its place.
@@ -299,11 +304,9 @@ export class TimetableView extends ZoomedCanvas {
     for (const s of this.highlight.shared) marked.set(s, colours.shared);
     for (const s of this.highlight.streams) marked.set(s, colours.selected);
     const bar = (s: number, base: number, colour: string | null) => {
-      const x0 = this.toX(base + streams.start[s]);
-      const x1 = this.toX(base + streams.start[s] + streams.duration[s]);
-      const gap = x1 - x0 > 4 ? 0.75 : 0;
-      for (const [row, own] of this.rowsOf(s, colours)) {
-        if (row < 0) continue;
+      for (const { row, own, from, to } of this.barsOf(s, colours)) {
+        const [x0, x1] = [this.toX(base + from), this.toX(base + to)];
+        const gap = x1 - x0 > 4 ? 0.75 : 0;
         const y = this.toY(row);
         const inset = h > 4 ? 1 : 0;
         ctx.fillStyle = colour ?? own;
@@ -321,15 +324,21 @@ export class TimetableView extends ZoomedCanvas {
     if (to - from > MOST_BARS) for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
   }
 
-  /** The rows of a stream with their colours; -1 for rows that the filter leaves out. */
-  private rowsOf(stream: number, colours: Palette): [number, string][] {
-    const { source, target } = this.set!.streams!;
-    if (this.state!.rows === "links")
-      return Array.from(this.set!.linksOf(stream), (link) => [this.rowOf.get(`link${link}`) ?? -1, colours.send]);
-    return [
-      [this.rowOf.get(`send${source[stream]}`) ?? -1, colours.send],
-      [this.rowOf.get(`receive${target[stream]}`) ?? -1, colours.receive],
-    ];
+  /** The bars of a stream: their rows, colours and clocks. Rows that the filter leaves out have none. */
+  private barsOf(stream: number, colours: Palette): { row: number; own: string; from: number; to: number }[] {
+    const set = this.set!;
+    const { source, target, start, duration } = set.streams!;
+    const bar = (key: string, own: string, [from, to]: [number, number]) => {
+      const row = this.rowOf.get(key);
+      return row === undefined ? [] : [{ row, own, from, to }];
+    };
+    if (this.state!.rows !== "links")
+      return [
+        ...bar(`send${source[stream]}`, colours.send, set.sendSpan(stream)),
+        ...bar(`receive${target[stream]}`, colours.receive, set.receiveSpan(stream)),
+      ];
+    const whole: [number, number] = [start[stream], start[stream] + duration[stream]];
+    return Array.from(set.linksOf(stream)).flatMap((link) => bar(`link${link}`, colours.send, whole));
   }
 
   /** Frames around the bars of the critical path, joined where a stream begins. */
@@ -342,17 +351,22 @@ export class TimetableView extends ZoomedCanvas {
     const h = this.rowHeight();
     ctx.strokeStyle = colours.path;
     ctx.lineWidth = Math.max(1.25, Math.min(2.5, h / 5));
-    for (const s of path.stream) {
-      if (s < from || s >= to) continue;
-      const x0 = this.toX(set.startOf(s));
-      const width = Math.max(1, this.toX(set.startOf(s) + streams.duration[s]) - x0);
-      const rows = this.rowsOf(s, colours).flatMap(([row]) => (row < 0 ? [] : [row]));
-      for (const row of rows) ctx.strokeRect(x0, this.toY(row) + 0.5, width, Math.max(1, h - 1));
+    const inSight = path.stream.filter((s) => s >= from && s < to);
+    for (const s of inSight) {
+      const base = set.baseOf(s);
+      const bars = this.barsOf(s, colours);
+      for (const { row, from, to } of bars) {
+        const x = this.toX(base + from);
+        ctx.strokeRect(x, this.toY(row) + 0.5, Math.max(1, this.toX(base + to) - x), Math.max(1, h - 1));
+      }
       // The chain goes from one end of a stream to the other.
+      if (bars.length < 2 || inSight.length > MOST_JOINED) continue;
+      const x = this.toX(base + Math.max(...bars.map((bar) => bar.from)));
+      const rows = bars.map((bar) => bar.row);
       ctx.beginPath();
-      ctx.moveTo(x0, this.toY(Math.min(...rows) + 0.5));
-      ctx.lineTo(x0, this.toY(Math.max(...rows) + 0.5));
-      if (rows.length > 0) ctx.stroke();
+      ctx.moveTo(x, this.toY(Math.min(...rows) + 0.5));
+      ctx.lineTo(x, this.toY(Math.max(...rows) + 0.5));
+      ctx.stroke();
     }
   }
 
@@ -419,16 +433,20 @@ export class TimetableView extends ZoomedCanvas {
       for (let y = y0; y < y1; y++) for (let x = y * width + x0; x < y * width + x1; x++) busy[x] |= mark;
     };
     const isLinks = this.state!.rows === "links";
+    const { start, duration, sent, receivedFrom } = streams;
     this.forEach(from, to, (s, base) => {
-      const start = zero + perClock * (base + streams.start[s]);
-      const x0 = Math.max(left, Math.floor(start));
-      const x1 = Math.min(width, Math.max(x0 + 1, Math.floor(start + perClock * streams.duration[s])));
+      const begin = zero + perClock * (base + start[s]);
+      const end = begin + perClock * duration[s];
+      const first = Math.max(left, Math.floor(begin));
+      const last = Math.min(width, Math.max(first + 1, Math.floor(end)));
       if (isLinks) {
-        for (const link of set.linksOf(s)) put(overLinks[link], x0, x1, 1);
+        for (const link of set.linksOf(s)) put(overLinks[link], first, last, 1);
         return;
       }
-      put(sends[streams.source[s]], x0, x1, 1);
-      put(receives[streams.target[s]], x0, x1, 2);
+      const until = sent ? Math.min(width, Math.max(first + 1, Math.floor(begin + perClock * sent[s]))) : last;
+      const since = receivedFrom ? Math.max(left, Math.floor(begin + perClock * receivedFrom[s])) : first;
+      put(sends[streams.source[s]], first, until, 1);
+      put(receives[streams.target[s]], since, Math.max(last, Math.min(width, since + 1)), 2);
     });
     const image = new ImageData(width, height);
     const [send, receive] = [bytes(colours.send), bytes(colours.receive)];
