@@ -21,6 +21,7 @@ mod load;
 mod memory;
 mod partition_file;
 mod progress;
+mod refused;
 mod rows;
 mod text;
 

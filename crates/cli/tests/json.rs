@@ -131,7 +131,7 @@ const FAILURES: [(&str, &str); 26] = [
     ("run spoilt.json", "rejected"),
     ("show phases nothing.json", "input"),
     ("show nonsense a.json", "input"),
-    ("show summary spoilt.json", "rejected"),
+    ("show profile spoilt.json", "rejected"),
     ("why a.json 9999", "input"),
     ("diff a.json nothing.json", "input"),
     ("verify nothing.json", "input"),
@@ -267,10 +267,18 @@ fn every_object_is_as_the_schema_says() {
         failed.insert(verb(words));
     }
     // A report that says no is a report.
-    let refused = sample(folder.path(), "verify spoilt.json");
-    assert_eq!((refused.code, &refused.value["verified"]), (1, &json!(false)));
-    assert_eq!(refused.value["violations"][0]["rule"], "double-booking");
-    check(&schema, &refused);
+    for words in [
+        "verify spoilt.json",
+        "show spoilt.json",
+        "show spoilt.json phases",
+        "show spoilt.json map",
+        "view spoilt.json -o spoilt.html",
+    ] {
+        let refused = sample(folder.path(), words);
+        assert_eq!((refused.code, &refused.value["verified"]), (1, &json!(false)), "{words}");
+        assert_eq!(refused.value["violations"][0]["rule"], "double-booking", "{words}");
+        check(&schema, &refused);
+    }
     let all = subcommands();
     assert!(!all.is_empty());
     assert_eq!(all.difference(&succeeded).collect::<Vec<_>>(), [""; 0], "without a success");

@@ -5,8 +5,11 @@
 //! error.
 
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Parameters, Schedule, SetSchedule};
+use conset_ir::{
+    Binding, CellId, ConnectionSet, Machine, Parameters, Schedule, SetSchedule, SetSteps,
+};
 use conset_mesh::halo::HaloSummary;
+use conset_verify::{Rejection, Violation};
 use serde::Serialize;
 
 use crate::bound_ratio;
@@ -185,6 +188,97 @@ impl MachineSummary {
             links: machine.cells().map(|cell| machine.outgoing(cell).len()).sum(),
             channels_per_cell: machine.parameters().channels_per_cell,
         }
+    }
+}
+
+/// A set of a schedule that the checker refused: numbers that can be counted. What the schedule
+/// claims of its bounds and clocks is not among them.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct UncheckedSet {
+    /// The set's name.
+    pub set: String,
+    /// Number of connections.
+    pub connections: usize,
+    /// Words of all connections.
+    pub words: u64,
+    /// Phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<usize>,
+    /// Steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Messages of these steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<usize>,
+}
+
+impl UncheckedSet {
+    fn new(set: &ConnectionSet) -> Self {
+        Self {
+            set: set.name().to_owned(),
+            connections: set.len(),
+            words: set.words(),
+            phases: None,
+            steps: None,
+            messages: None,
+        }
+    }
+
+    /// A set of phases.
+    pub fn of_phases(set: &SetSchedule) -> Self {
+        let routing = set.timetable.routing();
+        Self { phases: Some(routing.phases().len()), ..Self::new(routing.set()) }
+    }
+
+    /// A set of steps.
+    pub fn of_steps(set: &SetSteps) -> Self {
+        let messages = set.steps.messages();
+        let (steps, messages) = (Some(messages.steps()), Some(messages.len()));
+        Self { steps, messages, ..Self::new(set.steps.set()) }
+    }
+}
+
+/// A violation of a rule of the checker.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ViolationReport {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The set's name.
+    pub set: String,
+    /// Where it is, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u32>,
+    /// The step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u32>,
+    /// The connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u32>,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl ViolationReport {
+    fn new(violation: &Violation) -> Self {
+        Self {
+            rule: violation.rule.name(),
+            set: violation.set.clone(),
+            phase: violation.phase.map(|id| id.0),
+            step: violation.step.map(|id| id.0),
+            cell: violation.cell.map(|id| id.0),
+            connection: violation.connection.map(|id| id.0),
+            message: violation.message.clone(),
+        }
+    }
+
+    /// The violations that a rejection lists.
+    pub fn of(rejection: &Rejection) -> Vec<Self> {
+        rejection.violations().iter().map(Self::new).collect()
     }
 }
 

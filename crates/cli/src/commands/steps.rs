@@ -10,7 +10,9 @@ use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
+use conset_ir::{
+    At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage, StepSchedule,
+};
 use serde::Serialize;
 
 use crate::args::view_names;
@@ -93,7 +95,7 @@ pub(crate) fn write_compiled(
     })
 }
 
-fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
+pub(crate) fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
     let cells = text::count(to_u64(machine.endpoints().count()), "cell");
     let links = text::count(to_u64(machine.link_count()), "link");
     writeln!(out, "machine  {} ({}): {cells}, {links}", machine.name(), machine.topology())
@@ -288,16 +290,15 @@ pub(crate) fn run_failure(error: &StepExecutionError, compiled_here: bool) -> Cl
     }
 }
 
-/// The rows of a view that only schedules of steps have; `None` for the summary.
+/// The rows of a view that only schedules of steps have.
 pub(crate) fn view(
-    compiled: &CompiledSteps,
+    schedule: &StepSchedule,
     view: &ScheduleView,
     only: &StepSelection<'_>,
-) -> Result<Option<TableRows>, InputError> {
+) -> Result<TableRows, InputError> {
     let wrong = |message: &str| InputError::new("show", At::Whole, message);
-    let sets = || only.sets(compiled);
-    Ok(Some(match view {
-        ScheduleView::Summary => return Ok(None),
+    let sets = || only.sets(schedule);
+    Ok(match view {
         ScheduleView::Steps => messages(sets(), |_, message| only.has(message)),
         ScheduleView::Connection(word) => {
             let known: Vec<&ConnectionSet> = sets().map(|set| &**set.steps.set()).collect();
@@ -308,7 +309,7 @@ pub(crate) fn view(
             })
         }
         ScheduleView::Cell(cell) => {
-            let machine = compiled.schedule().machine();
+            let machine = schedule.machine();
             if cell.index() >= machine.agent_count() {
                 let last = machine.agent_count() - 1;
                 return Err(wrong(&format!("the machine has cells c0 to c{last}, not {cell}")));
@@ -346,7 +347,7 @@ pub(crate) fn view(
             return Err(wrong("a schedule of steps has no phases, routes, channels or tables")
                 .help(format!("WHAT is {}", view_names(true))));
         }
-    }))
+    })
 }
 
 /// The summary of a file as JSON.
@@ -437,7 +438,8 @@ fn pieces(set: &SetSteps, message: StepMessage<'_>) -> String {
     let spelled = message.pieces.iter().map(|piece| match piece.is_whole(set.steps.set()) {
         true => piece.connection.to_string(),
         false => {
-            let last = piece.first_word + piece.words - 1;
+            // A piece that the checker refuses may have no words.
+            let last = piece.first_word.saturating_add(piece.words).saturating_sub(1);
             format!("{}[{}..{last}]", piece.connection, piece.first_word)
         }
     });

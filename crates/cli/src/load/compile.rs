@@ -17,6 +17,7 @@ use crate::error::CliError;
 use crate::files;
 use crate::interrupt::Search;
 use crate::progress::ProgressDisplay;
+use crate::refused::{self, Readable, Refused};
 use crate::text::Terminal;
 
 /// The program of an input and its machine, also of an input that is compiled already.
@@ -210,18 +211,12 @@ pub(crate) fn refuse_recompiling(
 
 /// The compiled program of either kind in a file, checked.
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = ProgressDisplay::new(terminal.quiet);
-    let boxed = |compiled| Either::Phases(Box::new(compiled));
-    match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => {
-            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
+    match refused::readable_file(file, terminal)? {
+        Readable::Checked(compiled) => Ok(compiled),
+        Readable::Refused(Refused { rejection, .. }) => {
+            Err(CliError::Violations { file: None, rejection })
         }
-        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
-    .map_err(|e| CliError::of_compile(e, &bytes))
 }
 
 /// Compiles a program to what `--by` states, or imports a compiled file.
