@@ -2,7 +2,7 @@
 
 import { type Change } from "./details";
 import { el, number, table } from "./dom";
-import { type Matrix } from "./matrix";
+import { type Matrix, groupName } from "./matrix";
 import { CELLS, LINKS, type Measure, greatest, measure } from "./measures";
 import { ALL } from "./data";
 import { type ConnectionSet, type Schedule } from "./model";
@@ -190,16 +190,10 @@ export class Tables {
   matrix(matrix: Matrix | null): HTMLElement {
     const { set } = this;
     if (!matrix) return el("p", {}, "The page does not have the connections.");
-    const { groups, words, cells } = matrix;
+    const { groups, words } = matrix;
     const rows = Array.from(words.keys()).filter((i) => words[i] > 0);
     rows.sort((a, b) => words[b] - words[a]);
-    const name = (group: number) => {
-      const [first, end] = [
-        Math.floor(group * cells),
-        Math.min(set.machine.head.agents, Math.floor((group + 1) * cells)),
-      ];
-      return end - first <= 1 ? `c${first}` : `c${first} to c${end - 1}`;
-    };
+    const name = (group: number) => groupName(set, matrix, group);
     return table(
       "Words between cells",
       [

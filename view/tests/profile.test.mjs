@@ -166,6 +166,7 @@ test("texts follow the pointer", async (t) => {
   assert.match(await hover("#machine", await place(page, "machine", { kind: "cell", id: 5 })), /^c5 \(1, 1\)\nwords/);
   assert.match(await hover("#timetable", await place(page, "timetable", 0)), /words, clocks .* slack/);
   assert.match(await hover("#clocks", await place(page, "clocks", 3)), /^c3, send\n[^]*total: /);
+  assert.equal(await hover("#matrix", [18, 18]), "c0 → c0: 0 words");
   await page.mouse.move(2, 2);
   await settled(page);
   assert.ok(await page.locator(".tip").isHidden());
