@@ -4,6 +4,7 @@
 //! and not the command, which checks, prints and writes the result as usual. Outside of a search, and
 //! the second time, Ctrl-C ends the command at once.
 
+use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,6 +63,8 @@ fn on_signal() {
     }
     interrupt.request();
     if !QUIET.load(Ordering::Relaxed) {
-        eprintln!("interrupted: keeping the best plan found so far (Ctrl-C again ends at once)");
+        let told = "interrupted: keeping the best plan found so far (Ctrl-C again ends at once)";
+        // If standard error cannot be written, nobody waits for the line.
+        let _ = writeln!(anstream::stderr(), "{told}");
     }
 }

@@ -55,15 +55,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#c8ccd0;--text:#1b1f24;--back:#fff}\
-@media(prefers-color-scheme:dark){:root{--line:#3d444d;--text:#e6e9ec;--back:#14171a}}\
-@media print{:root{--line:#c8ccd0;--text:#000;--back:#fff}}\
-body{margin:0;font:15px/1.45 system-ui,sans-serif;color:var(--text);background:var(--back)}\
-main{max-width:72rem;margin:0 auto;padding:1rem;overflow-x:auto}h1{font-size:1.25rem;overflow-wrap:anywhere}\
-svg{width:100%;max-width:60rem;height:auto;border-radius:4px}\
-table{border-collapse:collapse;margin-top:1rem;font-variant-numeric:tabular-nums}\
-th,td{padding:.2rem .8rem .2rem 0;text-align:right;border-bottom:1px solid var(--line)}";
+const STYLE: &str = include_str!("report.css");
 
 #[cfg(test)]
 mod tests {
