@@ -108,6 +108,10 @@ impl<'a> RangePass<'a> {
         }
         open.shuffle(&mut self.rng);
         for at in open {
+            // What is left has no place then, so the blocks are of no use.
+            if self.context.problem.interrupt.is_requested() {
+                break;
+            }
             let (row, member) = &mut members[at];
             *row = self.place(blocks, *row, member);
         }
