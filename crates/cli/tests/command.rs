@@ -241,7 +241,7 @@ fn wrong_words_and_wrong_files_are_errors_that_help() {
         ("run pattern:torus --words 0", 2, "words"),
         ("run pattern:torus --parts 8", 2, "--parts"),
         ("run fixtures/meshes/plate.msh --words 8", 2, "--words"),
-        ("run CONTRIBUTING.md", 2, "--format"),
+        ("run CONTRIBUTING.md", 2, "--input-format"),
         ("run fixtures/meshes/plate.msh --parts 0", 2, "part"),
         ("run fixtures/meshes/plate.msh --parts 100", 1, "cells"),
         ("run fixtures/meshes/plate.msh --elements triangles", 2, "graph"),
