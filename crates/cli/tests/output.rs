@@ -192,7 +192,7 @@ fn a_file_on_standard_output_leaves_the_report_to_standard_error() {
         ("compile pattern:torus --machine cm5:8 --by steps -o -", "{"),
         ("run a.json --trace -", "{"),
         ("view a.json -o -", "<!"),
-        ("machines iwarp -o -", "#"),
+        ("machines iwarp -o -", "name"),
         ("patterns torus -o -", ""),
         ("generate plate:2x2 -o -", "$MeshFormat"),
         ("completions bash -o -", "_conset"),
