@@ -88,14 +88,15 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&parser().try_get_matches_from(words)?)
 }
 
-/// The parser, with the former names of options that only some subcommands have.
+/// The parser.
 pub(crate) fn parser() -> clap::Command {
-    // In `predict` and `bound`, which print tables, this is the format of the output.
-    let former = ["compile", "run", "view", "verify", "info"];
-    former.into_iter().fold(Cli::command(), |parser, name| {
-        let renamed = |argument: clap::Arg| argument.alias("format");
-        parser.mut_subcommand(name, |command| command.mut_arg("input_format", renamed))
-    })
+    Cli::command()
+}
+
+/// The option for the format of an input, with its former name. `predict` and `bound` do without it:
+/// they print tables, and `--format` is their format.
+fn with_former_name(option: clap::Arg) -> clap::Arg {
+    option.alias("format")
 }
 
 /// The colours that a command line which clap refused asks for.
@@ -148,22 +149,17 @@ impl Command {
         }
     }
 
-    /// The file that the subcommand writes; `-` if it writes to standard output.
+    /// The file that the subcommand is asked to write; `-` is standard output.
     pub(crate) fn output(&self) -> Option<&Path> {
-        let stdout = Path::new("-");
         match self {
             Command::Compile(args) => args.output.as_deref(),
             Command::Run(args) => args.trace.as_deref(),
             Command::Sweep(args) => args.output.as_deref(),
             Command::View(args) => Some(&args.output),
             Command::Machines(args) => args.output.as_deref(),
-            Command::Patterns(args) if args.pattern.is_some() => {
-                Some(args.output.as_deref().unwrap_or(stdout))
-            }
-            Command::Generate(args) if args.mesh.is_some() => {
-                Some(args.output.as_deref().unwrap_or(stdout))
-            }
-            Command::Completions(args) => Some(args.output.as_deref().unwrap_or(stdout)),
+            Command::Patterns(args) => args.output.as_deref(),
+            Command::Generate(args) => args.output.as_deref(),
+            Command::Completions(args) => args.output.as_deref(),
             _ => None,
         }
     }
@@ -220,12 +216,14 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Example: conset compile mesh.graph --parts 64 -o mesh.json
 The extension of OUT selects the format: .json, .cset (text), .csb (binary), .csi (image, binary).")]
+    #[command(mut_arg("input_format", with_former_name))]
     Compile(CompileArgs),
     /// Execute on the emulated fabric and check every word; compile first if necessary.
     #[command(after_help = "\
 Example: conset run pattern:hypercube --words 256 --trace hypercube.trace.json.gz
          conset run all.json --profile
 The trace opens in ui.perfetto.dev or chrome://tracing; one microsecond there is one clock.")]
+    #[command(mut_arg("input_format", with_former_name))]
     Run(RunArgs),
     /// Predict every way to exchange an input (each planner of steps, phases, plain messages) by
     /// several cost models, side by side with their ranks.
@@ -258,6 +256,7 @@ Example: conset view all.json -o all.html
          conset view mesh.msh --machine torus:8x8 -o mesh.html
          conset view before.json after.json -o both.html
 The page is one file that needs no network.")]
+    #[command(mut_arg("input_format", with_former_name))]
     View(ViewArgs),
     /// Explain the phase, route and start of a connection, and the cost of alternatives.
     #[command(after_help = "\
@@ -273,6 +272,7 @@ Connections are matched by name, or else by their ends. Differences do not chang
     #[command(after_help = "\
 Example: conset verify all.json
          conset verify all.json --against pattern:all-to-all --words 256")]
+    #[command(mut_arg("input_format", with_former_name))]
     Verify(VerifyArgs),
     /// Compute lower bounds on phases and clocks without compiling.
     #[command(after_help = "Example: conset bound pattern:all-to-all --words 2048")]
@@ -283,6 +283,7 @@ Example: conset verify all.json
     /// Describe a file: what a mesh, graph or matrix contains and what of it is not used, or the sets
     /// of a compiled file.
     #[command(after_help = "Example: conset info wing.msh")]
+    #[command(mut_arg("input_format", with_former_name))]
     Info(InfoArgs),
     /// List the machine presets, or describe one machine.
     #[command(after_help = "Example: conset machines torus:4x4x4")]

@@ -221,7 +221,7 @@ fn write_into(
     for (name, bytes) in files {
         let path = folder.join(name);
         let parent = atomic::folder_of(&path);
-        make_folder(parent, made).map_err(|e| unwritable(&parent.display().to_string(), &e))?;
+        make_folder(parent, made)?;
         OutputTarget::File(path.clone()).check(&[])?;
         let name = path.display().to_string();
         let file = CompleteFile::write(&path, |out| out.write_all(bytes));
@@ -234,15 +234,16 @@ fn write_into(
 }
 
 /// Creates a folder with its parents, and adds those that did not exist to `made`.
-fn make_folder(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+fn make_folder(path: &Path, made: &mut Vec<PathBuf>) -> Result<(), InputError> {
+    let name = || path.display().to_string();
+    if path.is_file() {
+        return Err(InputError::new(name(), At::Whole, "this is a file, expected a folder"));
+    }
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
     for folder in missing.into_iter().rev() {
-        fs::create_dir(folder)?;
+        fs::create_dir(folder).map_err(|e| unwritable(&name(), &e))?;
         made.push(folder.to_owned());
-    }
-    if path.is_file() {
-        return Err(io::Error::other("this is a file, expected a folder"));
     }
     Ok(())
 }
@@ -291,6 +292,9 @@ mod tests {
         let file = [("a/b".to_owned(), Vec::new())];
         let error = write_folder(&input, &file).unwrap_err();
         assert!(error.message.contains("cannot be written"), "{error}");
+        let file = [("b".to_owned(), Vec::new())];
+        let error = write_folder(&input, &file).unwrap_err();
+        assert!(error.message.contains("expected a folder"), "{error}");
         assert!(whole_path(&input).unwrap_err().message.contains("expected a folder"));
         assert!(whole_path(&none).is_err() && whole_path(Path::new(".")).unwrap().is_absolute());
     }

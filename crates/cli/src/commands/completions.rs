@@ -24,6 +24,9 @@ pub(crate) fn run(args: &CompletionsArgs, terminal: &Terminal) -> Result<(), Cli
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::parser(), "conset", &mut script);
     OutputTarget::new(path).write(|out| out.write_all(&script))?;
+    if args.output.is_none() {
+        return Ok(());
+    }
     let shell = args.shell.to_string();
     let report = WrittenCompletions { shell, output: path.display().to_string() };
     terminal.print(&report, |out| writeln!(out, "wrote {}", report.output))

@@ -50,6 +50,9 @@ pub(crate) fn run(args: &GenerateArgs, terminal: &Terminal) -> Result<(), CliErr
     };
     let bytes = write_msh::write(&mesh, form).map_err(|e| e.in_file(spec))?;
     OutputTarget::new(path).write(|out| out.write_all(&bytes))?;
+    if args.output.is_none() {
+        return Ok(());
+    }
     let made = WrittenMesh {
         mesh: spec.clone(),
         seed: args.seed,

@@ -106,6 +106,9 @@ pub(crate) fn run(args: &PatternsArgs, terminal: &Terminal) -> Result<(), CliErr
         format => format,
     };
     format.write_document(&OutputTarget::new(path), &document)?;
+    if args.output.is_none() {
+        return Ok(());
+    }
     let (connections, words) = count;
     let made = WrittenPattern {
         pattern: pattern.to_owned(),
