@@ -40,14 +40,7 @@ export const PART_TITLES: Record<Part, string> = {
 };
 
 /** What a stream of the critical path was opened after, by its number; 1 to 3 are the sides of a port. */
-const CAUSES = [
-  "the begin",
-  " (send)",
-  " (receive)",
-  "",
-  "what must be received before it",
-  "the stream before it on a link",
-];
+const CAUSES = ["begin", "send", "receive", "both", "order", "link"];
 
 /** The streams of the critical path, in the order of time. */
 export interface CriticalPath {
@@ -156,11 +149,11 @@ export class Profile {
     return idle && all && idle.map((clocks, cell) => (all[cell] > 0 ? 1 - clocks / all[cell] : 0));
   }
 
-  /** What a segment of the critical path was opened after, in words. */
+  /** What a segment of the critical path was opened after, in the words of `conset show profile`. */
   cause(segment: number): string {
     const { cause, cell } = this.path!;
     const name = CAUSES[cause[segment]] ?? "";
-    return cause[segment] >= 1 && cause[segment] <= 3 ? `the stream before it at c${cell[segment]}${name}` : name;
+    return cause[segment] >= 1 && cause[segment] <= 3 ? `c${cell[segment]} ${name}` : name;
   }
 }
 

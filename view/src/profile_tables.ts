@@ -103,7 +103,7 @@ export class ProfileTables {
       `${sum.join(" + ") || "nothing"} = ${number(profile.head.clocks)} clocks. `,
       `Of ${count(slack.streams, one)}, ${number(slack.zero)} ${slack.zero === 1 ? "has" : "have"} no slack; `,
       `quartiles ${number(slack.quarter)}, ${number(slack.median)}, ${number(slack.three_quarters)}; `,
-      `greatest ${number(slack.greatest)} clocks.`,
+      `greatest ${number(slack.greatest)} clocks. A ${one} was opened after the last one at a port, on a link, or in the order of the set.`,
     );
     const of = profile.path;
     if (!of || !streams) return [text, el("p", {}, `The page does not have its ${one}s.`)];
@@ -126,7 +126,7 @@ export class ProfileTables {
         [
           { title: one, text: button, isText: true },
           { title: this.schedule.phaseWord, text: (i) => set.phaseOf(of.stream[i]) },
-          { title: "opened after", text: (i) => profile.cause(i), isText: true },
+          { title: "after", text: (i) => profile.cause(i), isText: true },
           { title: "waited", text: (i) => of.waited[i] },
           { title: "open", text: (i) => of.from[i] },
           { title: "until", text: (i) => of.to[i] },

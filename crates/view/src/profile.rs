@@ -40,7 +40,7 @@ pub(crate) fn head(profile: &SetProfile) -> ProfileHead {
 }
 
 /// A column for each part of the clocks.
-fn clocks<'a>(block: &mut Block, ports: impl Iterator<Item = &'a PortClocks> + Clone) {
+fn clocks<'a>(block: &mut Block, ports: &(impl Iterator<Item = &'a PortClocks> + Clone)) {
     for (part, name) in PortClocks::NAMES.into_iter().enumerate() {
         block.plain(name, ports.clone().map(move |clocks| clocks.parts()[part]));
     }
@@ -48,11 +48,9 @@ fn clocks<'a>(block: &mut Block, ports: impl Iterator<Item = &'a PortClocks> + C
 
 /// The block `profile`.
 pub(crate) fn phases(profile: &SetProfile) -> Block {
+    let sides = profile.phases.iter().flat_map(|phase| &phase.sides);
     let mut block = Block::default();
-    clocks(
-        &mut block,
-        profile.phases.iter().flat_map(|phase| &phase.sides).map(|side| &side.clocks),
-    );
+    clocks(&mut block, &sides.map(|side| &side.clocks));
     block
 }
 
@@ -60,7 +58,7 @@ pub(crate) fn phases(profile: &SetProfile) -> Block {
 pub(crate) fn ports(profile: &SetProfile) -> Block {
     let mut block = Block::default();
     block.delta("port_cell", profile.ports.iter().map(|port| port.cell.0.into()));
-    clocks(&mut block, profile.ports.iter().map(|port| &port.clocks));
+    clocks(&mut block, &profile.ports.iter().map(|port| &port.clocks));
     block
 }
 
@@ -68,11 +66,9 @@ pub(crate) fn ports(profile: &SetProfile) -> Block {
 pub(crate) fn phase_ports(profile: &SetProfile) -> Option<Block> {
     let rows = profile.phases.len().checked_mul(profile.ports.len());
     rows.filter(|&rows| rows <= PHASE_PORTS)?;
+    let ports = profile.phases.iter().flat_map(|phase| &phase.ports);
     let mut block = Block::default();
-    clocks(
-        &mut block,
-        profile.phases.iter().flat_map(|phase| &phase.ports).map(|port| &port.clocks),
-    );
+    clocks(&mut block, &ports.map(|port| &port.clocks));
     Some(block)
 }
 
