@@ -121,7 +121,9 @@ const SUCCESSES: [&str; 91] = [
 const REPRODUCTIONS: [&str; 4] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 26] = [
+const FAILURES: [(&str, &str); 28] = [
+    ("sweep pattern:torus --vary words=x", "input"),
+    ("sweep pattern:torus --vary words", "usage"),
     ("compile pattern:none", "input"),
     ("compile wrong.cset", "input"),
     ("compile a.json --words 9", "input"),
