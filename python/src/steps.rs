@@ -30,9 +30,8 @@ pub(crate) fn verify(compiled: &CompiledSteps) -> Result<BTreeMap<&'static str, 
     let report = conset::verify::check_step_schedule(compiled.schedule())?;
     conset::verify::check_image(compiled.image())?;
     let summaries = compiled.summaries();
-    let sum = |count: &dyn Fn(&StepSummary) -> usize| {
-        to_u64(summaries.iter().map(count).sum::<usize>())
-    };
+    let sum =
+        |count: &dyn Fn(&StepSummary) -> usize| to_u64(summaries.iter().map(count).sum::<usize>());
     Ok(BTreeMap::from([
         ("sets", to_u64(summaries.len())),
         ("steps", sum(&|set| set.steps)),
