@@ -202,8 +202,7 @@ fn sets_are_compiled_to_steps_in_c() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "cm5:16 phases");
     assert_eq!(lines[1..7], ["cm5:16 steps"; 6]);
-    // Tables that switch cheaply against messages, and the other way round.
-    assert_eq!(lines[7..], ["cm5:16 steps", "torus:4x4 phases"]);
+    assert_eq!(lines[7..], ["cm5:16 phases", "cm5:16 t_phase=100000 steps"]);
 }
 
 #[test]

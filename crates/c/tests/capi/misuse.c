@@ -641,7 +641,7 @@ static void compile_options(void)
     EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_BAD_ARGUMENT,
            "options.planner has no effect with CONSET_COMPILE_BEST");
     o.by = CONSET_COMPILE_STEPS;
-    o.planner = "levels:3x2";
+    o.planner = "levels:3";
     EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_INPUT, "`planner`");
 }
 

@@ -127,9 +127,8 @@ int main(void)
     how.planner = NULL;
     how.by = CONSET_COMPILE_BEST;
     run("cm5:16", &set, &how, &expected);
-    /* Its trees add in another order. */
-    expected.plan = NULL;
-    run("torus:4x4", &set, &how, &expected);
+    /* Loading tables takes longer than any message. */
+    run("cm5:16 t_phase=100000", &set, &how, &expected);
     conset_layout_free(layout);
     return 0;
 }
