@@ -77,7 +77,7 @@ fn the_clocks_of_every_port_add_up() {
         let measured = run::run(&compiled, 1, true, &mut |_| ()).expect("it runs");
         for (schedule, run) in compiled.schedule().sets().iter().zip(&measured) {
             let profile = profile::of_run(schedule, &run.checked);
-            adds_up(&profile, run.summary.clocks, &case.machine);
+            adds_up(&profile, run.summary.measured_clocks, &case.machine);
             let routing = schedule.timetable.routing();
             let moved: u64 = profile.sides.iter().map(|s| s.clocks.sending).sum();
             let access = u64::from(p.access_clocks_per_word);
