@@ -139,7 +139,7 @@ fn the_designs_example_reads_as_it_should() {
     let expected = "\
 image for iwarp (torus:8x8), 64 cells, 12 channels per cell
 
-set halo: 1 connections, 133 words, 1 phases
+set halo: 1 connection, 133 words, 1 phase
   x0  c3 -> c4  133 words
 
 halo/p0: 2 cells, 2 entries, 2 operations
