@@ -352,7 +352,7 @@ impl Pricing<'_> {
         if self.options.measure {
             match StepMeasurement::new(&plan, self.options.seed, false) {
                 Ok(run) if run.summary.payload_ok => {
-                    row.measured = measured(run.summary.measured_clocks)
+                    row.measured = measured(run.summary.measured_clocks);
                 }
                 Ok(_) => row.refused = Some(WRONG_WORDS.to_owned()),
                 Err(error) => row.refused = Some(error.to_string()),
