@@ -24,7 +24,7 @@ use crate::error::CliError;
 use crate::files;
 use crate::memory;
 use crate::progress::ProgressDisplay;
-use crate::refused::{self, Readable, Refused};
+use crate::refused::{self, Readable};
 use crate::text::Terminal;
 
 /// Default number of words of each connection of a pattern.
@@ -598,8 +598,8 @@ pub(crate) enum Either {
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
     match refused::readable_file(file, terminal)? {
         Readable::Checked(compiled) => Ok(compiled),
-        Readable::Refused(Refused { rejection, .. }) => {
-            Err(CliError::Violations { file: None, rejection })
+        Readable::Refused(refused) => {
+            Err(CliError::Violations { file: None, rejection: refused.rejection })
         }
     }
 }
