@@ -17,14 +17,14 @@ use crate::error::CliError;
 use crate::files;
 use crate::load::{self, Either};
 use crate::progress::ProgressDisplay;
-use crate::text::Terminal;
+use crate::text::{self, Terminal};
 
 /// A compiled file to look at.
 pub(crate) enum Readable {
     /// The checker accepts it.
     Checked(Either),
     /// The checker refuses it.
-    Refused(Refused),
+    Refused(Box<Refused>),
 }
 
 /// A schedule that the checker refuses, and why.
@@ -73,16 +73,25 @@ pub(crate) fn schedule_of(
     name: &str,
     input: &Input,
     rejection: Box<Rejection>,
-) -> Result<Refused, CliError> {
+) -> Result<Box<Refused>, CliError> {
     let schedule = match input {
         Input::Schedule(schedule) => RefusedSchedule::Phases(schedule.clone()),
         Input::Steps(schedule) => RefusedSchedule::Steps(schedule.clone()),
         _ => return Err(CliError::Violations { file: None, rejection }),
     };
-    Ok(Refused { name: name.to_owned(), schedule, rejection })
+    Ok(Box::new(Refused { name: name.to_owned(), schedule, rejection }))
 }
 
-/// How a subcommand ends that has shown refused schedules: as `verify` ends for them.
-pub(crate) fn shown(name: &str) -> CliError {
-    CliError::Rejected(format!("{name}: refused by the checker; it is shown, but not executed"))
+/// How a subcommand ends that has shown a refused schedule: as `verify` ends for it. All violations are in
+/// what it printed, so the error has the first one.
+pub(crate) fn shown(name: &str, rejection: &Rejection) -> CliError {
+    let mut message = format!("{name}: refused by the checker; it is shown, but not executed");
+    if let Some(first) = rejection.violations().first() {
+        message += &format!("\n  {first}");
+    }
+    match rejection.total() {
+        0 | 1 => {}
+        total => message += &format!("\n  and {} more", text::number(total - 1)),
+    }
+    CliError::Rejected(message)
 }

@@ -90,14 +90,15 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         Readable::Checked(Either::Steps(compiled)) => {
             shown.of_steps(compiled.schedule(), Some(&compiled)).map(|_| ())
         }
-        Readable::Refused(Refused { name, schedule, rejection }) => {
+        Readable::Refused(refused) => {
+            let Refused { name, schedule, rejection } = *refused;
             terminal.mark_refused((*rejection).clone());
             let is_shown = match &schedule {
                 RefusedSchedule::Phases(schedule) => shown.of_phases(schedule, None)?,
                 RefusedSchedule::Steps(schedule) => shown.of_steps(schedule, None)?,
             };
             Err(match is_shown {
-                true => refused::shown(&name),
+                true => refused::shown(&name, &rejection),
                 false => CliError::Violations { file: Some(name), rejection },
             })
         }

@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, LoadedInput, PartitionGoal};
 use crate::progress::ProgressDisplay;
-use crate::refused::{self, Refused, RefusedSchedule};
+use crate::refused::{self, Readable, RefusedSchedule};
 use crate::text::Terminal;
 
 /// The object of `conset view --json`.
@@ -26,17 +26,11 @@ struct ViewReport {
     left_out: Vec<String>,
 }
 
-/// What is looked at.
-enum Looked {
-    Checked(Either),
-    Refused(Refused),
-}
-
 /// An input that is compiled, with its mesh.
 struct Job {
     name: String,
     input: LoadedInput,
-    compiled: Looked,
+    compiled: Readable,
     surface: Option<Surface>,
 }
 
@@ -64,14 +58,14 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> 
         .map_err(|error| CliError::Bug(format!("the page cannot be written: {error}")))?;
     target.write(|out| out.write_all(page.html.as_bytes()))?;
     let refused = jobs.iter().find_map(|job| match &job.compiled {
-        Looked::Checked(_) => None,
-        Looked::Refused(refused) => Some(refused),
+        Readable::Checked(_) => None,
+        Readable::Refused(refused) => Some(refused),
     });
     if let Some(refused) = refused {
         terminal.mark_refused((*refused.rejection).clone());
     }
     print(args, &page, terminal)?;
-    refused.map_or(Ok(()), |refused| Err(refused::shown(&refused.name)))
+    refused.map_or(Ok(()), |refused| Err(refused::shown(&refused.name, &refused.rejection)))
 }
 
 fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliError> {
@@ -95,9 +89,9 @@ fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, C
     let loaded = load::input_for(input, &goal, true, &mut bar)?;
     load::refuse_seed(&loaded, &input.options)?;
     let compiled = match load::compiled_by(&loaded, input, &args.compiler, &mut bar) {
-        Ok(choice) => Looked::Checked(choice.chosen),
+        Ok(choice) => Readable::Checked(choice.chosen),
         Err(CliError::Violations { rejection, .. }) => {
-            Looked::Refused(refused::schedule_of(&input.name(), &loaded.input, rejection)?)
+            Readable::Refused(refused::schedule_of(&input.name(), &loaded.input, rejection)?)
         }
         Err(error) => return Err(error),
     };
@@ -125,13 +119,15 @@ impl Job {
         Shown {
             name: &self.name,
             program: match &self.compiled {
-                Looked::Checked(Either::Phases(compiled)) => Program::Phases(compiled),
-                Looked::Checked(Either::Steps(compiled)) => Program::Steps(compiled),
-                Looked::Refused(Refused { schedule, rejection, .. }) => match schedule {
+                Readable::Checked(Either::Phases(compiled)) => Program::Phases(compiled),
+                Readable::Checked(Either::Steps(compiled)) => Program::Steps(compiled),
+                Readable::Refused(refused) => match &refused.schedule {
                     RefusedSchedule::Phases(schedule) => {
-                        Program::RefusedPhases(schedule, rejection)
+                        Program::RefusedPhases(schedule, &refused.rejection)
                     }
-                    RefusedSchedule::Steps(schedule) => Program::RefusedSteps(schedule, rejection),
+                    RefusedSchedule::Steps(schedule) => {
+                        Program::RefusedSteps(schedule, &refused.rejection)
+                    }
                 },
             },
             halo: match &self.input.input {

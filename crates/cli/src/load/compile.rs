@@ -17,7 +17,7 @@ use crate::error::CliError;
 use crate::files;
 use crate::interrupt::Search;
 use crate::progress::ProgressDisplay;
-use crate::refused::{self, Readable, Refused};
+use crate::refused::{self, Readable};
 use crate::text::Terminal;
 
 /// The program of an input and its machine, also of an input that is compiled already.
@@ -213,8 +213,8 @@ pub(crate) fn refuse_recompiling(
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
     match refused::readable_file(file, terminal)? {
         Readable::Checked(compiled) => Ok(compiled),
-        Readable::Refused(Refused { rejection, .. }) => {
-            Err(CliError::Violations { file: None, rejection })
+        Readable::Refused(refused) => {
+            Err(CliError::Violations { file: None, rejection: refused.rejection })
         }
     }
 }
