@@ -7,6 +7,7 @@
 mod shared_meshes;
 
 pub mod families;
+pub mod message_table;
 pub mod partition_table;
 pub mod prediction_table;
 

@@ -140,7 +140,7 @@ fn measured(case: &Case, attempts: Option<u32>) -> Row {
         connections: case.set.len(),
         phases: run.summary.phases,
         bound_phases: run.summary.bound_phases,
-        clocks: run.summary.clocks,
+        clocks: run.summary.measured_clocks,
         bound: run.summary.bound_clocks,
         attempts: compiled.sets()[0].search.clone().expect("plans were made"),
         seconds,

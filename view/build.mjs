@@ -1,7 +1,7 @@
-// Bundles the application into one page with places for the title and the data, dist/page.html, which
-// crates/view compiles in. `--check` compares with the page that is there instead of writing it.
+// Bundles the application into one page with places for the title and the data, crates/view/page.html, which
+// that crate compiles in: it is there because a package of the crate has the files of its folder only. `--check` compares with the page that is there instead of writing it.
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
 const here = (path) => new URL(path, import.meta.url);
@@ -33,14 +33,13 @@ const script = `/*!\n${notice}*/\n${await bundle("src/main.ts")}`.replaceAll("</
 const style = await bundle("src/style.css");
 const fields = { script, style, "script-hash": hash(script), "style-hash": hash(style) };
 const page = readFileSync(here("src/page.html"), "utf8").replace(/\{\{([a-z-]+)\}\}/g, (_, name) => fields[name]);
-const out = here("dist/page.html");
+const out = here("../crates/view/page.html");
 if (process.argv.includes("--check")) {
   if (readFileSync(out, "utf8") !== page) {
-    console.error("view/dist/page.html is old: run `npm run build` in view/ and commit it");
+    console.error("crates/view/page.html is old: run `npm run build` in view/ and commit it");
     process.exit(1);
   }
 } else {
-  mkdirSync(here("dist/"), { recursive: true });
   writeFileSync(out, page);
-  console.log(`dist/page.html: ${page.length} characters`);
+  console.log(`crates/view/page.html: ${page.length} characters`);
 }

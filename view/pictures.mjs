@@ -10,46 +10,11 @@ const out = fileURLToPath(new URL("../docs/pictures/", import.meta.url));
 const folder = temporaryFolder();
 mkdirSync(out, { recursive: true });
 conset(folder, "generate", "cracked:nodes=1000", "-o", "crack.msh");
-conset(
-  folder,
-  "view",
-  "crack.msh",
-  "--machine",
-  "torus:4x4",
-  "--words-per-node",
-  "16",
-  "--seed",
-  "1",
-  "-q",
-  "-o",
-  "crack.html",
-);
-conset(
-  folder,
-  "compile",
-  "pattern:random:density=0.2",
-  "--words",
-  "64",
-  "--machine",
-  "torus:8x8",
-  "-q",
-  "-o",
-  "random.json",
-);
-conset(
-  folder,
-  "compile",
-  "pattern:random:density=0.2",
-  "--words",
-  "64",
-  "--machine",
-  "torus:8x8",
-  "--algorithm",
-  "paper",
-  "-q",
-  "-o",
-  "paper.json",
-);
+const crack = "crack.msh --machine torus:4x4 --words-per-node 16 --seed 1";
+conset(folder, "view", ...crack.split(" "), "-q", "-o", "crack.html");
+const random = "pattern:random:density=0.2 --words 64 --machine torus:8x8";
+for (const [name, ...options] of [["random"], ["paper", "--algorithm", "paper"]])
+  conset(folder, "compile", ...random.split(" "), ...options, "-q", "-o", `${name}.json`);
 conset(folder, "view", "random.json", "-q", "-o", "random.html");
 conset(folder, "view", "random.json", "paper.json", "-q", "-o", "both.html");
 
@@ -57,6 +22,7 @@ const browser = await launch();
 const pictures = [
   ["machine", "random", "#phase=2&links=routes&cells=channels&select=connection:40", ".columns", 1250],
   ["timetable", "random", "#select=connection:40", "#timetable-section", 1100],
+  ["clocks", "random", "", "#clocks-section", 1000],
   ["mesh", "crack", "#select=cell:5", "#mesh-section", 560],
   ["compare", "both", "#links=words", "#compare-pictures", 1000],
 ];

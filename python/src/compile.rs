@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use conset::choice::{self, CompiledProgram};
 use conset::input::{self, Input, InputKind, LoadOptions, LoadedProgram};
 use conset::partition_route::placement::Method;
-use conset::steps::{CompiledSteps, schedule_of_image};
+use conset::steps::{CompiledSteps, StepAlgorithm, schedule_of_image};
 use conset::{Compiled, Compiler, Observer, Progress};
 use conset_files::Opened;
-use conset_ir::{At, Document, FileFormat, InputError, Machine, Program};
+use conset_ir::{At, Document, FileFormat, InputError, Machine, Schedule};
 use conset_mesh::read::{self, Reading};
 use pyo3::prelude::*;
 
@@ -17,52 +18,51 @@ use crate::failure::Failure;
 use crate::files;
 use crate::job;
 use crate::options::Options;
-use crate::schedule::{Origin, Schedule};
+use crate::origin::Origin;
+use crate::program::Program;
 use crate::source::{Contents, Source};
-use crate::steps::StepSchedule;
 
-/// Compiles a source; `progress(kind, stage, a, b)` is called with each report.
+/// Compiles a source to what the options state; `progress(kind, stage, a, b)` is called with each
+/// report.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are extracted")]
 pub(crate) fn compile(
     source: PyRef<'_, Source>,
     options: Options,
-    reuse: Option<PyRef<'_, Schedule>>,
+    reuse: Option<PyRef<'_, Program>>,
     progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<Schedule> {
+) -> PyResult<Program> {
     let contents = source.contents.clone();
-    let previous = reuse.map(|schedule| schedule.compiled.clone());
+    let previous = reuse.map(|program| program.compiled.clone());
     job::run(source.py(), progress.as_ref(), move |observer| {
-        compile_contents(&contents, &options, previous.as_deref(), observer)
-    })
-}
-
-/// Compiles a source to messages in steps.
-#[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments of Python are extracted")]
-pub(crate) fn compile_steps(
-    source: PyRef<'_, Source>,
-    options: Options,
-    progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<StepSchedule> {
-    let contents = source.contents.clone();
-    job::run(source.py(), progress.as_ref(), move |observer| {
-        let algorithm = options.step_algorithm()?;
+        let end = options.end_of_search();
+        let planner = options.step_algorithm()?;
         let Loaded { program, machine, mut origin } = load_program(&contents, &options, observer)?;
         origin.describe(&program);
-        let compiler = options.compile_steps(&machine, algorithm);
-        let compiled = compiler.compile(&program.program, observer)?;
-        let mapped = compiled.with_part_map(program.part_map);
-        let mapped = mapped.map_err(|e| Failure::bug("placement", &e))?;
-        Ok(StepSchedule::new(mapped, origin))
+        let input = (&program, &machine);
+        let previous = previous.as_deref().and_then(|previous| match previous {
+            CompiledProgram::Phases(compiled) => Some(compiled.schedule()),
+            // The package passes schedules of phases only.
+            CompiledProgram::Steps(_) => None,
+        });
+        let (compiled, other) = match options.by.as_str() {
+            "steps" => {
+                let compiled = steps_of(input, &options, planner, observer)?;
+                (CompiledProgram::Steps(Box::new(compiled)), None)
+            }
+            "best" => {
+                let steps = steps_of(input, &options, planner, observer)?;
+                let phases = phases_of(input, &options, previous, end, observer)?;
+                let (compiled, other) = choice::cheaper(phases, steps);
+                (compiled, Some(other))
+            }
+            _ => {
+                let compiled = phases_of(input, &options, previous, end, observer)?;
+                (CompiledProgram::Phases(Box::new(compiled)), None)
+            }
+        };
+        Ok(Program::new(compiled, origin, other))
     })
-}
-
-/// A program from a file.
-#[derive(IntoPyObject)]
-pub(crate) enum AnySchedule {
-    Phases(Schedule),
-    Steps(StepSchedule),
 }
 
 /// Loads a schedule or an image, which the checker verifies.
@@ -72,8 +72,11 @@ pub(crate) fn load(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<AnySchedule> {
-    job::run(py, progress.as_ref(), move |observer| load_compiled(&path, observer))
+) -> PyResult<Program> {
+    job::run(py, progress.as_ref(), move |observer| {
+        let compiled = load_compiled(&path, observer)?;
+        Ok(Program::new(compiled, Origin::default(), None))
+    })
 }
 
 /// A program and where its sets come from.
@@ -83,19 +86,16 @@ struct Loaded {
     origin: Origin,
 }
 
-fn compile_contents(
-    contents: &Contents,
+/// The program compiled to phases; the search ends at `end`.
+fn phases_of(
+    (program, machine): (&LoadedProgram, &Arc<Machine>),
     options: &Options,
-    previous: Option<&Compiled>,
+    previous: Option<&Schedule>,
+    end: Option<Instant>,
     observer: &mut Observer<'_>,
-) -> Result<Schedule, Failure> {
-    let end = options.end_of_search();
-    let Loaded { program, machine, mut origin } = load_program(contents, options, observer)?;
-    origin.describe(&program);
-    let mut compiler = Compiler::new(&machine)
-        .options(options.compile())
-        .reuse(previous.map(Compiled::schedule))
-        .observer(observer);
+) -> Result<Compiled, Failure> {
+    let mut compiler =
+        Compiler::new(machine).options(options.compile()).reuse(previous).observer(observer);
     if let Some(end) = end {
         compiler = compiler.stop_when(move || Instant::now() >= end);
     }
@@ -103,9 +103,20 @@ fn compile_contents(
         compiler = compiler.fuse(group);
     }
     let compiled = compiler.compile(&program.program)?;
-    let mapped = compiled.with_part_map(program.part_map);
-    let mapped = mapped.map_err(|e| Failure::bug("placement", &e))?;
-    Ok(Schedule::new(mapped, origin))
+    let mapped = compiled.with_part_map(program.part_map.clone());
+    mapped.map_err(|e| Failure::bug("placement", &e))
+}
+
+/// The program compiled to messages in steps.
+fn steps_of(
+    (program, machine): (&LoadedProgram, &Arc<Machine>),
+    options: &Options,
+    planner: StepAlgorithm,
+    observer: &mut Observer<'_>,
+) -> Result<CompiledSteps, Failure> {
+    let compiled = options.compile_steps(machine, planner).compile(&program.program, observer)?;
+    let mapped = compiled.with_part_map(program.part_map.clone());
+    mapped.map_err(|e| Failure::bug("placement", &e))
 }
 
 fn load_program(
@@ -130,7 +141,7 @@ fn load_program(
                 "the connections name cells already and are not divided into parts",
                 "leave out this option; --placement places cells as if they were parts",
             )?;
-            let program = Program::from(set.clone()).into();
+            let program = conset_ir::Program::from(set.clone()).into();
             Loaded { program, machine: machine?, origin: Origin::default() }
         }
         Contents::Reading(name, reading) => {
@@ -215,7 +226,7 @@ fn partitioned(
     }
 }
 
-fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<AnySchedule, Failure> {
+fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<CompiledProgram, Failure> {
     let (name, bytes) = files::read(path)?;
     let not_compiled = |message: &str| {
         let help = format!("compile it first: conset.compile({name:?})");
@@ -230,10 +241,10 @@ fn load_compiled(path: &Path, observer: &mut Observer<'_>) -> Result<AnySchedule
     if !sniffed && !matches!(input::kind(&name, &bytes, None), Ok(InputKind::Document)) {
         return Err(not_compiled(wanted));
     }
-    let phases = |compiled| AnySchedule::Phases(Schedule::new(compiled, Origin::default()));
+    let phases = |compiled| CompiledProgram::Phases(Box::new(compiled));
     let steps = |schedule| {
         let compiled = CompiledSteps::import(schedule)?.with_claims()?;
-        Ok(AnySchedule::Steps(StepSchedule::new(compiled, Origin::default())))
+        Ok(CompiledProgram::Steps(Box::new(compiled)))
     };
     match Document::parse_any(&name, &bytes)? {
         Document::Schedule(schedule) => Ok(phases(Compiled::import(schedule, observer)?)),

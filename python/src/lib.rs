@@ -16,7 +16,9 @@ mod failure;
 mod files;
 mod job;
 mod options;
-mod schedule;
+mod origin;
+mod phases;
+mod program;
 mod source;
 mod steps;
 
@@ -24,13 +26,11 @@ mod steps;
 #[pyo3::pymodule]
 mod _conset {
     #[pymodule_export]
-    use crate::compile::{compile, compile_steps, load};
+    use crate::compile::{compile, load};
     #[pymodule_export]
-    use crate::schedule::Schedule;
+    use crate::program::Program;
     #[pymodule_export]
     use crate::source::Source;
-    #[pymodule_export]
-    use crate::steps::StepSchedule;
 
     /// The version of the compiler.
     #[pymodule_export]

@@ -40,6 +40,8 @@ pub(crate) struct Options {
     placement: Option<String>,
     seed: u64,
     memory: Option<u64>,
+    /// What a source is compiled to: `phases`, `steps`, or `best` of the two.
+    pub(crate) by: String,
     algorithm: Option<String>,
     objective: Option<String>,
     rip_up_iterations: Option<u32>,
@@ -203,11 +205,11 @@ impl Options {
             .unlimited(self.unlimited)
     }
 
-    /// The planner of steps that `algorithm` names.
+    /// The planner of steps that `algorithm` names, or all of them.
     pub(crate) fn step_algorithm(&self) -> Result<StepAlgorithm, InputError> {
-        match self.algorithm.as_deref() {
-            None | Some("auto" | "best") => Ok(StepAlgorithm::Best),
-            Some(name) => StepAlgorithm::parse(name)
+        match (self.by.as_str(), self.algorithm.as_deref()) {
+            ("phases", _) | (_, None | Some("auto" | "best")) => Ok(StepAlgorithm::Best),
+            (_, Some(name)) => StepAlgorithm::parse(name)
                 .map_err(|e| InputError::new("--algorithm", At::Path(name.to_owned()), e.message)),
         }
     }

@@ -39,6 +39,9 @@ def test_runs_and_the_checker(steps):
     assert "StepSchedule" in repr(steps) and plan.name in repr(plan)
     assert len(steps.item_parts) and len(plan.node_lists.nodes)
     assert steps.machine["name"] == "cm5" and steps.inventory["nodes"] > 0
+    assert len(steps.item_cells) == len(steps.item_parts) and steps.bound == plan.bound
+    assert np.array_equal(steps.messages.sender, plan.messages.sender)
+    assert steps.by == "steps" and steps.compared is None
 
 
 @pytest.mark.parametrize("form", ["json", "cset", "csb", "csi"])
@@ -50,6 +53,30 @@ def test_files_are_loaded_again(steps, form, tmp_path):
     for mine, again in zip(steps.sets[0].messages, loaded.sets[0].messages):
         assert np.array_equal(mine, again)
     assert loaded.clocks == steps.clocks and loaded.sets[0].bound == steps.sets[0].bound
+
+
+def test_best_keeps_the_cheaper_and_tells_of_the_other(command, tmp_path):
+    chosen = set()
+    # Loading tables takes 352 clocks, and then longer than any message.
+    for t_phase in [352, 100_000]:
+        how = {"machine": "cm5:16", "params": {"t_phase": t_phase}}
+        ways = [conset.compile("pattern:transpose", **how, by=by) for by in ["phases", "steps"]]
+        best = conset.compile("pattern:transpose", **how, by="best")
+        kept = min(ways, key=lambda way: way.clocks)
+        (other,) = (way for way in ways if way is not kept)
+        assert (best.by, best.clocks) == (kept.by, kept.clocks)
+        assert best.compared == conset.Alternative(other.by, other.clocks)
+        assert kept.compared is None and type(best) is type(kept)
+        chosen.add(best.by)
+        best.save(tmp_path / "ours.json")
+        theirs = tmp_path / "theirs.json"
+        arguments = ["--machine", "cm5:16", "--param", f"t_phase={t_phase}", "--by", "best"]
+        assert command("compile", "pattern:transpose", *arguments, "-o", theirs).returncode == 0
+        assert theirs.read_bytes() == (tmp_path / "ours.json").read_bytes()
+    assert chosen == {"phases", "steps"}
+    for options in [{"algorithm": "loaded"}, {"time_limit": 1}, {"fuse": [["a", "b"]]}]:
+        with pytest.raises(conset.InputError, match="has no effect with --by best"):
+            conset.compile("pattern:transpose", "cm5:8", by="best", **options)
 
 
 def test_what_does_not_fit_steps_is_refused():

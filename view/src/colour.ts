@@ -3,6 +3,7 @@
  * with colour blindness (the scale is cividis; the fixed colours are those of Okabe and Ito).
  */
 
+import { PARTS, type Part } from "./clocks";
 import { el, number } from "./dom";
 
 /** Cividis (Nuñez, Anderton, Renslow, 2018), from few to many. */
@@ -52,6 +53,8 @@ export interface Palette {
   shared: string;
   switch: string;
   dead: string;
+  /** Frames of the critical path. */
+  path: string;
 }
 
 export function palette(): Palette {
@@ -69,15 +72,16 @@ export function palette(): Palette {
     shared: colour("shared"),
     switch: colour("switch"),
     dead: colour("dead"),
+    path: colour("path"),
   };
 }
 
 /** Hues for parts; none is that of the selection. */
-const PARTS = ["#0072b2", "#e69f00", "#009e73", "#7b5ea7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
+const HUES = ["#0072b2", "#e69f00", "#009e73", "#7b5ea7", "#56b4e9", "#d55e00", "#f0e442", "#8c8c8c"];
 
 /** The hue with a number. */
 export function partHue(number: number): string {
-  return PARTS[number % PARTS.length];
+  return HUES[number % HUES.length];
 }
 
 /** Numbers of hues for parts, so that neighbours differ as far as there are hues. */
@@ -87,8 +91,8 @@ export function partHues(count: number, neighbours: (part: number) => Iterable<n
   for (let part = 0; part < count; part++) {
     const used = new Set<number>();
     for (const other of neighbours(part)) used.add(hues[other]);
-    let hue = part % PARTS.length;
-    for (let tries = 0; tries < PARTS.length && used.has(hue); tries++) hue = (hue + 1) % PARTS.length;
+    let hue = part % HUES.length;
+    for (let tries = 0; tries < HUES.length && used.has(hue); tries++) hue = (hue + 1) % HUES.length;
     hues[part] = hue;
   }
   return hues;
@@ -140,4 +144,17 @@ export function scaleLegend(title: string, most: number, unit: string): HTMLElem
 /** A legend entry of a fixed colour. */
 export function swatch(colour: keyof Palette, text: string): HTMLElement {
   return el("span", { class: "legend" }, el("span", { class: `swatch ${colour}` }), ` ${text}`);
+}
+
+/** The colours of the parts of clocks, in their order. */
+export function partColours(): string[] {
+  const style = getComputedStyle(document.documentElement);
+  return PARTS.map((part) => style.getPropertyValue(`--clocks-${part}`).trim());
+}
+
+/** A legend entry of a part of the clocks. */
+export function partSwatch(part: Part, text: string): HTMLElement {
+  const mark = el("span", { class: "swatch" });
+  mark.style.background = `var(--clocks-${part})`;
+  return el("span", { class: "legend" }, mark, ` ${text}`);
 }

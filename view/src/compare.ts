@@ -5,7 +5,8 @@ import { highlight } from "./details";
 import { changeLegend, scaleLegend } from "./colour";
 import { type Highlight, MachineView, type Values } from "./machine";
 import { CELLS, LINKS, greatest, measure } from "./measures";
-import { ALL, type ConnectionSet, type Machine, type Schedule } from "./model";
+import { ALL } from "./data";
+import { type ConnectionSet, type Machine, type Schedule } from "./model";
 import { type State } from "./state";
 
 interface Both<T> {

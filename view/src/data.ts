@@ -8,6 +8,9 @@
 /** A column of whole numbers. Values above 2^53 are rounded. */
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
+/** Number of all phases together, where a function takes a phase. */
+export const ALL = -1;
+
 export interface Head {
   format: string;
   version: number;
@@ -32,7 +35,20 @@ export interface ScheduleHead {
     words: number;
   };
   sets: SetHead[];
+  /** Why the checker refused it. */
+  refused?: { violations: Violation[]; total_violations: number };
   mesh?: MeshHead;
+}
+
+/** A rule of the checker that is violated, and where. */
+export interface Violation {
+  rule: string;
+  set: string;
+  phase?: number;
+  step?: number;
+  cell?: number;
+  connection?: number;
+  message: string;
 }
 
 export interface MachineHead {
@@ -61,9 +77,10 @@ export interface SetHead {
     set: string;
     connections: number;
     words: number;
-    predicted_clocks: number | null;
-    bound_clocks: number;
-    bound_clocks_by: string;
+    /** Nothing is predicted of a refused schedule, and it has no bounds. */
+    predicted_clocks?: number | null;
+    bound_clocks?: number;
+    bound_clocks_by?: string;
     phases?: number;
     bound_phases?: number;
     bound_phases_by?: string;
@@ -78,8 +95,24 @@ export interface SetHead {
     direct_bound_clocks?: number;
   };
   bounds: { of: string; by: string; value: number; witness: string }[];
+  profile?: ProfileHead;
   whole: boolean;
   groups?: number;
+}
+
+/** The sums of a profile, as in `conset show profile --json`. */
+export interface ProfileHead {
+  clocks: number;
+  sides: { side: "send" | "receive" | "both"; ports: number; clocks: Record<string, number> }[];
+  path: { switch: number; setup: number; words: number; link: number; start: number };
+  slack: {
+    streams: number;
+    zero: number;
+    quarter: number;
+    median: number;
+    three_quarters: number;
+    greatest: number;
+  };
 }
 
 export interface MeshHead {

@@ -1,9 +1,11 @@
 /** The panel of the selection: a link, a cell, a connection or a stream, in words and tables. */
 
+import { PARTS, idle, total } from "./clocks";
 import { type Column, count, el, number, percent, table } from "./dom";
 import { type Highlight } from "./machine";
 import { reference } from "./measures";
-import { ALL, type ConnectionSet, type Schedule } from "./model";
+import { ALL } from "./data";
+import { type ConnectionSet, type Schedule } from "./model";
 import { type Selection, type State } from "./state";
 
 /** Streams that share links with the selected ones, at most. */
@@ -175,8 +177,6 @@ export class Details {
     const loads = set.cellLoads(this.state.phase);
     const parts = Array.from(machine.partCell.keys()).filter((part) => machine.partCell[part] === id);
     const channels = machine.head.summary.channels_per_cell;
-    const busy = loads?.busy?.[id];
-    const all = reference(set, this.state.phase);
     const loadsOfLinks = set.linkLoads(this.state.phase);
     const neighbours: { link: number; out: boolean }[] = [
       ...Array.from(machine.outgoing(id), (link) => ({ link, out: true })),
@@ -184,7 +184,7 @@ export class Details {
     ];
     const other = ({ link, out }: { link: number; out: boolean }) =>
       out ? machine.target[link] : machine.source[link];
-    const panel = [
+    const panel: (HTMLElement | null)[] = [
       el("h3", {}, `Cell ${machine.cellName(id)}`),
       this.facts([
         ["in", this.where],
@@ -193,11 +193,8 @@ export class Details {
         ["words sent", loads && loads.sent[id]],
         ["words received", loads && loads.received[id]],
         ["channels", loads?.channels ? `${number(loads.channels[id])} of ${number(channels)}` : null],
-        [
-          "agent busy",
-          busy === undefined ? null : `${number(busy)} of ${number(all)} clocks (${percent(busy / (all || 1))})`,
-        ],
       ]),
+      this.clocksOf(id),
       table(
         "Neighbours",
         [
@@ -213,10 +210,34 @@ export class Details {
         neighbours,
       ),
     ];
-    if (!set.streams) return panel;
-    panel.push(this.streamTable(`Operations: ${count(shown.streams.length, schedule.streamWord)}`, shown.streams));
-    if (set.channels && this.state.phase !== ALL) panel.push(this.tables(id));
-    return panel;
+    if (set.streams)
+      panel.push(this.streamTable(`Operations: ${count(shown.streams.length, schedule.streamWord)}`, shown.streams));
+    if (set.streams && set.channels && this.state.phase !== ALL) panel.push(this.tables(id));
+    return panel.filter((part) => part !== null);
+  }
+
+  /** Where the clocks of a cell's ports went. */
+  private clocksOf(cell: number): HTMLElement | null {
+    const { profile } = this.set;
+    const phase = this.set.profilePhase(this.state.phase);
+    const place = profile?.cells?.indexOf(cell) ?? -1;
+    if (!profile || phase === null || place < 0 || !profile.hasPorts(phase)) return null;
+    const sides = profile.sides.map((side, i) => ({ side, clocks: profile.ofPort(phase, place, i) }));
+    const parts = profile.used.filter((part) => sides.some(({ clocks }) => clocks[PARTS.indexOf(part)] > 0));
+    return table(
+      "Clocks of its ports",
+      [
+        { title: "port", text: ({ side }) => side, isText: true },
+        ...parts.map((part) => ({
+          title: part as string,
+          text: ({ clocks }: { clocks: number[] }) => clocks[PARTS.indexOf(part)],
+        })),
+        { title: "idle", text: ({ clocks }) => idle(clocks) },
+        { title: "total", text: ({ clocks }) => total(clocks) },
+      ],
+      sides,
+      ({ side, clocks }) => ({ "data-port": side, "data-clocks": clocks.join() }),
+    );
   }
 
   /** The forwarding table of a cell in the phase. */
@@ -282,14 +303,15 @@ export class Details {
     ];
     for (const stream of shown.streams.slice(0, 8)) panel.push(...this.ofStream(stream));
     if (set.routes) panel.push(this.streamTable(`Share links with it in the same ${schedule.phaseWord}`, shown.shared));
-    panel.push(
-      el(
-        "p",
-        { class: "hint" },
-        "Alternatives and their cost: ",
-        el("code", {}, `conset why ${schedule.head.name} ${x}`),
-      ),
-    );
+    if (!schedule.head.refused)
+      panel.push(
+        el(
+          "p",
+          { class: "hint" },
+          "Alternatives and their cost: ",
+          el("code", {}, `conset why ${schedule.head.name} ${x}`),
+        ),
+      );
     return panel;
   }
 
@@ -310,9 +332,19 @@ export class Details {
         `${number(set.startOf(stream))} to ${number(set.startOf(stream) + duration[stream])}`,
       ],
       ["starts after", this.before(stream)],
+      ["slack", this.slack(stream)],
       ["hops", set.routes ? set.linksOf(stream).length : null],
     ]);
     return [facts, set.routes ? this.route(stream) : el("p", {}, "The page does not have the routes.")];
+  }
+
+  /** By how much a stream can be later, and whether it is on the critical path. */
+  private slack(stream: number): string | null {
+    const { profile } = this.set;
+    const slack = profile?.slack?.[stream];
+    const isCritical = profile?.path?.stream.includes(stream) ?? false;
+    if (slack === undefined) return isCritical ? "on the critical path" : null;
+    return `${count(slack, "clock")}${isCritical ? ", on the critical path" : ""}`;
   }
 
   /** The streams of its two agents that end last before it starts. */

@@ -149,7 +149,7 @@ function circle(x: Float64Array, y: Float64Array): void {
 /** Levels of a fat-tree: the leaves below, each level above them as wide as the leaves. */
 function levels(counts: number[], x: Float64Array, y: Float64Array): void {
   const width = Math.max(...counts);
-  const height = Math.max(1.6, width / (1.5 * counts.length));
+  const height = Math.max(1.6, width / (1.4 * Math.max(1, counts.length - 1)));
   let cell = 0;
   counts.forEach((count, level) => {
     for (let i = 0; i < count; i++, cell++) {

@@ -1,13 +1,13 @@
 /** The picture of the machine: cells and links on a canvas, with zoom, clicks and keys. */
 
-import { select } from "d3-selection";
-import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { diverging, isLight, palette, scale } from "./colour";
-import { context, perFrame } from "./dom";
+import { context, number, percent } from "./dom";
 import { type Layout, cellAt, layout, linkAt, linkMiddle } from "./layout";
 import { CELLS, LINKS, greatest, measure } from "./measures";
 import { type ConnectionSet, type Machine } from "./model";
 import { type Selection, type State } from "./state";
+import { tips } from "./tip";
+import { ZoomedCanvas } from "./zoomed";
 
 /** What is highlighted: streams of the selection and those that share links with it. */
 export interface Highlight {
@@ -28,36 +28,22 @@ export interface Values {
 /** Pixels around a link in which a click selects it. */
 const REACH = 7;
 
-export class MachineView {
+export class MachineView extends ZoomedCanvas {
   readonly layout: Layout;
   private set: ConnectionSet | null = null;
   private state: State | null = null;
   private highlight: Highlight = { streams: [], shared: [] };
   private values: Values | null = null;
-  private transform: ZoomTransform = zoomIdentity;
-  readonly redraw = perFrame(() => this.draw());
-  private readonly behaviour;
   /** The cell that the arrow keys have reached. */
   private focus = -1;
-  onSelect: (selection: Selection | null) => void = () => {};
-  onZoom: (zoom: string) => void = () => {};
 
   constructor(
-    readonly canvas: HTMLCanvasElement,
+    canvas: HTMLCanvasElement,
     readonly machine: Machine,
   ) {
+    super(canvas, [0.5, 60]);
     this.layout = layout(machine);
-    this.behaviour = zoom<HTMLCanvasElement, unknown>()
-      .scaleExtent([0.5, 60])
-      .on("zoom", (event) => {
-        this.transform = event.transform;
-        this.redraw();
-        if (event.sourceEvent) this.onZoom(written(this.transform));
-      });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
-    canvas.addEventListener("click", (event) => this.click(event));
-    canvas.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(this.redraw).observe(canvas);
+    tips(canvas, (x, y) => this.tip(x, y));
   }
 
   /** Ends its work for the canvas. */
@@ -74,19 +60,11 @@ export class MachineView {
     this.redraw();
   }
 
-  /** Zooms as a hash says. */
-  zoomTo(text: string): void {
-    const transform = parsed(text);
-    if (written(this.transform) !== written(transform)) {
-      select(this.canvas).call(this.behaviour.transform, transform);
-    }
-  }
-
   /** Factor and offset from units of the layout to pixels, before the zoom. */
   private fit(): [number, number, number] {
     const [x0, y0, x1, y1] = this.layout.box;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    const k = Math.min(width / (x1 - x0), height / (y1 - y0), 90);
+    const k = Math.min(width / (x1 - x0), height / (y1 - y0), 130);
     return [k, (width - k * (x0 + x1)) / 2, (height - k * (y0 + y1)) / 2];
   }
 
@@ -101,42 +79,37 @@ export class MachineView {
     return selection.kind === "link" ? this.toPixel(...linkMiddle(this.layout, selection.id)) : null;
   }
 
-  private click(event: MouseEvent): void {
+  /** The cell or link at a place of the canvas. */
+  private at(px: number, py: number): Selection | null {
     const [k, dx, dy] = this.fit();
-    const [px, py] = this.transform.invert([event.offsetX, event.offsetY]);
-    const [x, y] = [(px - dx) / k, (py - dy) / k];
+    const [ux, uy] = this.transform.invert([px, py]);
+    const [x, y] = [(ux - dx) / k, (uy - dy) / k];
     const cell = cellAt(this.layout, x, y);
-    if (cell >= 0) return this.onSelect({ kind: "cell", id: cell });
+    if (cell >= 0) return { kind: "cell", id: cell };
     const link = linkAt(this.layout, this.machine.linkCount, x, y, REACH / (k * this.transform.k));
-    this.onSelect(link >= 0 ? { kind: "link", id: link } : null);
+    return link >= 0 ? { kind: "link", id: link } : null;
   }
 
-  /** Arrow keys move between cells, Enter selects, + - 0 zoom, Escape ends the selection. */
-  private key(event: KeyboardEvent): void {
-    const directions: Record<string, [number, number]> = {
-      ArrowLeft: [-1, 0],
-      ArrowRight: [1, 0],
-      ArrowUp: [0, -1],
-      ArrowDown: [0, 1],
-    };
-    const direction = directions[event.key];
-    const zooms: Record<string, number> = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 };
-    if (direction) {
-      const from = this.focus < 0 && this.state?.selection?.kind === "cell" ? this.state.selection.id : this.focus;
-      this.focus = this.next(from, direction);
-      this.onSelect({ kind: "cell", id: this.focus });
-    } else if (zooms[event.key]) {
-      select(this.canvas).call(this.behaviour.scaleBy, zooms[event.key]);
-      this.onZoom(written(this.transform));
-    } else if (event.key === "0") {
-      select(this.canvas).call(this.behaviour.transform, zoomIdentity);
-      this.onZoom("");
-    } else if (event.key === "Escape") {
-      this.onSelect(null);
-    } else {
-      return;
-    }
-    event.preventDefault();
+  protected click(event: MouseEvent): void {
+    this.onSelect(this.at(event.offsetX, event.offsetY));
+  }
+
+  private tip(x: number, y: number): string | null {
+    const found = this.at(x, y);
+    if (!found || !this.state) return null;
+    const { kind, id } = found;
+    const name = kind === "cell" ? this.machine.cellName(id) : this.machine.linkName(id);
+    const values = kind === "cell" ? this.values?.cells : this.values?.links;
+    if (!values) return name;
+    const of = kind === "cell" ? measure(CELLS, this.state.cells) : measure(LINKS, this.state.links);
+    return `${name}\n${of.title}: ${of.unit === "%" ? percent(values[id]) : number(values[id])}`;
+  }
+
+  /** Arrow keys move between cells. */
+  protected arrow(direction: [number, number]): void {
+    const from = this.focus < 0 && this.state?.selection?.kind === "cell" ? this.state.selection.id : this.focus;
+    this.focus = this.next(from, direction);
+    this.onSelect({ kind: "cell", id: this.focus });
   }
 
   /** The nearest cell in a direction. */
@@ -163,7 +136,7 @@ export class MachineView {
     return { cells, links, mostCells: greatest(cells), mostLinks: greatest(links) };
   }
 
-  private draw(): void {
+  protected draw(): void {
     const { set, state, layout: at, machine } = this;
     if (!set || !state || !this.values || this.canvas.clientWidth === 0) return;
     const ctx = context(this.canvas);
@@ -204,7 +177,8 @@ export class MachineView {
     const senders = new Set(open?.flatMap((s) => [set.streams!.source[s], set.streams!.target[s]]));
     const r = at.radius;
     const isNamed = zoomed * r > 8.5;
-    ctx.textAlign = "center";
+    // The leaves of a fat-tree are too small for their names, but there is room below them.
+    const isUpright = machine.head.kind === "fat-tree" && !isNamed && zoomed > 11;
     ctx.textBaseline = "middle";
     for (let c = 0; c < at.x.length; c++) {
       const value = cells?.[c] ?? 0;
@@ -224,7 +198,17 @@ export class MachineView {
         ctx.lineWidth = 4 * px;
         ctx.stroke();
       }
-      if (isNamed && !machine.isSwitch(c)) {
+      if (isUpright && !machine.isSwitch(c)) {
+        ctx.fillStyle = colours.ink;
+        ctx.font = `${11 * px}px system-ui, sans-serif`;
+        ctx.textAlign = "right";
+        ctx.save();
+        ctx.translate(at.x[c], at.y[c] + r + 4 * px);
+        ctx.rotate(-Math.PI / 2);
+        ctx.fillText(`c${c}`, 0, 0);
+        ctx.restore();
+      } else if (isNamed && !machine.isSwitch(c)) {
+        ctx.textAlign = "center";
         ctx.fillStyle = lit || (value !== 0 && hasDarkText) ? "#000" : value !== 0 ? "#fff" : colours.ink;
         if (machine.isDead[c]) ctx.fillStyle = colours.ink;
         ctx.font = `${r * (c > 999 ? 0.62 : 0.78)}px system-ui, sans-serif`;
@@ -259,12 +243,12 @@ export class MachineView {
     for (const link of links) {
       this.stroke(ctx, link);
       const line = arrows ? this.layout.lines(link)[0] : undefined;
-      if (line) this.arrow(ctx, line);
+      if (line) this.arrowHead(ctx, line);
     }
   }
 
   /** The head of an arrow in the middle of a line. */
-  private arrow(ctx: CanvasRenderingContext2D, line: number[]): void {
+  private arrowHead(ctx: CanvasRenderingContext2D, line: number[]): void {
     const i = line.length === 4 ? 0 : 2 * Math.floor(line.length / 4);
     const [ax, ay, bx, by] = [line[i], line[i + 1], line[i + 2] ?? line[i], line[i + 3] ?? line[i + 1]];
     const length = Math.hypot(bx - ax, by - ay) || 1;
@@ -276,16 +260,4 @@ export class MachineView {
     ctx.lineTo(mx - ux * 0.2 + uy * 0.1, my - uy * 0.2 - ux * 0.1);
     ctx.fill();
   }
-}
-
-/** A zoom in a hash: `x,y,k`; empty if there is none. */
-export function written(transform: ZoomTransform): string {
-  if (transform.k === 1 && transform.x === 0 && transform.y === 0) return "";
-  return [transform.x.toFixed(0), transform.y.toFixed(0), transform.k.toFixed(3)].join(",");
-}
-
-export function parsed(text: string): ZoomTransform {
-  const [x, y, k] = text.split(",").map(Number);
-  if (![x, y, k].every(Number.isFinite) || k <= 0) return zoomIdentity;
-  return zoomIdentity.translate(x, y).scale(k);
 }

@@ -1,15 +1,19 @@
 /** The page: reads the data, makes the views, and keeps them and the controls in step with the state. */
 
-import { partHue, scaleLegend, swatch } from "./colour";
 import { Comparison } from "./compare";
-import { type Head, readHead } from "./data";
+import { ALL, type Head, readHead } from "./data";
 import { Details, find, highlight } from "./details";
 import { byId, count, el, fill, number, perFrame } from "./dom";
+import { showHeader } from "./header";
+import { Legends } from "./legends";
 import { type Highlight, MachineView } from "./machine";
 import { MatrixView } from "./matrix";
-import { CELLS, LINKS, type Measure, greatest, measure } from "./measures";
+import { CELLS, LINKS, type Measure, measure } from "./measures";
 import { MeshView } from "./mesh";
-import { ALL, type ConnectionSet, type Schedule, readSchedules } from "./model";
+import { type ConnectionSet, type Schedule, readSchedules } from "./model";
+import { ProfileView, columnKind, columns } from "./profile";
+import { ProfileTables } from "./profile_tables";
+import { showRefused } from "./refused";
 import { type Selection, type State, Store } from "./state";
 import { Tables } from "./tables";
 import { TimetableView } from "./timetable";
@@ -17,10 +21,15 @@ import { TimetableView } from "./timetable";
 /** Seconds in which the player passes a phase or set. */
 const PLAY_SECONDS = 15;
 
+/** The states that are chosen from lists. */
+const CHOICES = ["schedule", "set", "theme", "cells", "links", "rows", "path", "clocks", "order", "mesh"] as const;
+type Choice = (typeof CHOICES)[number];
+
 class App {
   readonly store = new Store();
   readonly timetable = new TimetableView(byId<HTMLCanvasElement>("timetable"));
   readonly matrix = new MatrixView(byId<HTMLCanvasElement>("matrix"));
+  readonly clocks = new ProfileView(byId<HTMLCanvasElement>("clocks"));
   machine: MachineView;
   mesh: MeshView | null = null;
   private comparison: Comparison | null = null;
@@ -45,6 +54,8 @@ class App {
     this.timetable.onSelect = (selection) => this.select(selection);
     this.timetable.onClock = (clock) => this.store.set({ clock });
     this.timetable.onZoom = (time) => this.store.set({ time });
+    this.clocks.onColumn = ({ kind, id }) =>
+      kind === "phase" ? this.store.set({ phase: id }) : this.select({ kind: "cell", id });
     this.matrix.onPair = (source, target) => this.find(`c${source} -> c${target}`);
     if (schedules.length > 1) {
       byId("compare").hidden = false;
@@ -57,7 +68,7 @@ class App {
       );
     }
     this.makeControls();
-    for (const id of ["machine-tables", "timetable-tables", "matrix-tables"])
+    for (const id of ["machine-tables", "timetable-tables", "clocks-tables", "matrix-tables"])
       byId(id).addEventListener("toggle", () => this.refreshTables());
     this.store.listen(() => {
       this.clamp();
@@ -128,6 +139,7 @@ class App {
   private makeControls(): void {
     const { page } = this;
     byId("title").textContent = page.title;
+    showRefused(this.schedules, (change) => this.store.set(change));
     document.title = `${page.title} – conset`;
     if (page.left_out.length > 0) {
       const left = byId("left-out");
@@ -141,11 +153,7 @@ class App {
         " keeps it.",
       );
     }
-    const choice = (
-      label: string,
-      name: "schedule" | "set" | "theme" | "cells" | "links" | "rows" | "mesh",
-      options: [string, string][],
-    ) => {
+    const choice = (label: string, name: Choice, options: [string, string][]) => {
       const select = el("select", {
         id: `choose-${name}`,
         onchange: () => {
@@ -198,7 +206,22 @@ class App {
         ["agents", "agents (send, receive)"],
         ["links", "links"],
       ]),
+      choice("Critical path", "path", [
+        ["on", "framed"],
+        ["off", "not marked"],
+      ]),
       el("label", {}, "Only cells", filter),
+    );
+    fill(
+      byId("clocks-controls"),
+      choice("Columns", "clocks", [
+        ["phases", "phases"],
+        ["cells", "cells"],
+      ]),
+      choice("Order", "order", [
+        ["number", "by number"],
+        ["idle", "most idle first"],
+      ]),
     );
     fill(
       byId("mesh-controls"),
@@ -302,10 +325,11 @@ class App {
       isNew || !before || names.some((name) => before[name] !== state[name]);
     if (changed("theme")) this.showTheme();
     if (before && before.schedule !== state.schedule) this.changeSchedule();
-    if (changed("schedule", "set")) this.showHeader();
-    for (const name of ["schedule", "set", "theme", "cells", "links", "rows", "mesh"] as const) {
+    if (changed("schedule", "set")) showHeader(schedule, set);
+    for (const name of CHOICES) {
       const select = document.getElementById(`choose-${name}`) as HTMLSelectElement | null;
-      if (select) select.value = String(state[name]);
+      const value = name === "clocks" && set ? columnKind(set, state) : state[name];
+      if (select) select.value = String(value);
     }
     const filter = byId<HTMLInputElement>("filter");
     if (document.activeElement !== filter) filter.value = state.filter;
@@ -319,12 +343,14 @@ class App {
     this.comparison?.show(state);
     if (isNew && schedule.mesh && !this.mesh) this.makeMesh();
     this.mesh?.show(set, state);
-    if (changed("phase", "cells", "links", "schedule", "set", "mesh", "theme", "rows")) this.showLegends();
+    if (changed("schedule", "set", "phase", "clocks", "order")) this.showClocks();
+    else this.clocks.show(set, state, this.clocks.columns);
+    if (changed("phase", "cells", "links", "schedule", "set", "mesh", "theme", "rows", "path")) this.showLegends();
     if (changed("selection", "phase", "schedule", "set") && set)
       fill(byId("details"), ...new Details(schedule, set, state, (change) => this.store.set(change)).panel(shown));
     if (changed("schedule", "set")) this.showPhases();
     else if (changed("phase")) this.markPhase();
-    if (changed("phase", "cells", "links", "schedule", "set", "filter")) this.refreshTables();
+    if (changed("phase", "cells", "links", "clocks", "order", "schedule", "set", "filter")) this.refreshTables();
     this.showLabels();
   }
 
@@ -343,7 +369,14 @@ class App {
   /** Draws all pictures in the colours of the page, before it is printed if that is why they change. */
   private redrawAll(): void {
     this.showTheme();
-    const views = [this.machine, this.timetable, this.matrix, this.mesh, ...(this.comparison?.views ?? [])];
+    const views = [
+      this.machine,
+      this.timetable,
+      this.clocks,
+      this.matrix,
+      this.mesh,
+      ...(this.comparison?.views ?? []),
+    ];
     for (const view of views) view?.redraw.now();
   }
 
@@ -366,60 +399,6 @@ class App {
     byId("mesh-section").hidden = false;
     this.mesh = new MeshView(byId<HTMLCanvasElement>("mesh"), this.schedule.mesh!, this.schedule.machine);
     this.mesh.onPart = (part) => this.select({ kind: "cell", id: this.schedule.machine.partCell[part] });
-  }
-
-  private showHeader(): void {
-    const { schedule, set } = this;
-    const { machine, head } = schedule;
-    const facts: Node[] = [];
-    const fact = (name: string, value: string, extra = "") =>
-      facts.push(el("span", { "data-summary": name }, `${name} `, el("b", {}, value), extra));
-    const m = machine.head.summary;
-    fact(
-      "machine",
-      m.name,
-      ` (${m.topology}): ${count(m.cells, "cell")}, ${count(m.links, "link")}, ${count(m.channels_per_cell, "channel")} per cell`,
-    );
-    if (head.parts)
-      fact(
-        "parts",
-        number(head.parts.parts),
-        `, ${count(head.parts.words, "word")} together, at most ${count(head.parts.max_degree, "neighbour")}`,
-      );
-    const s = set?.head.summary;
-    if (s) {
-      fact("connections", number(s.connections), `, ${count(s.words, "word")}`);
-      if (s.phases !== undefined) {
-        const at =
-          s.phases === s.bound_phases ? "optimal" : `${(s.phases / (s.bound_phases || 1)).toFixed(2)} over bound`;
-        fact("phases", number(s.phases), `, bound ${number(s.bound_phases!)} by ${s.bound_phases_by} (${at})`);
-      }
-      if (s.steps !== undefined) fact("steps", number(s.steps), `, ${count(s.messages!, "message")}`);
-      if (s.predicted_clocks != null) {
-        const at =
-          s.predicted_clocks <= s.bound_clocks
-            ? "optimal"
-            : `${(s.predicted_clocks / (s.bound_clocks || 1)).toFixed(2)} over bound`;
-        fact(
-          "clocks",
-          number(s.predicted_clocks),
-          ` predicted, bound ${number(s.bound_clocks)} by ${s.bound_clocks_by} (${at})`,
-        );
-        if (s.phases) {
-          let switches = 0;
-          for (const clocks of set!.phases.phase_switch) switches += clocks;
-          fact(
-            "switches",
-            number(switches),
-            ` of these clocks are context switches (${((100 * switches) / (s.predicted_clocks || 1)).toFixed(1)} %)`,
-          );
-        }
-      }
-    } else fact("sets", "none");
-    if (head.origin) fact("made by", head.origin.generator, `, ${head.origin.algorithm}, seed ${head.origin.seed}`);
-    fill(byId("summary"), ...facts);
-    byId("phase-word").textContent = schedule.phaseWord === "step" ? "Step" : "Phase";
-    byId("phases-title").textContent = schedule.phaseWord === "step" ? "Steps and bounds" : "Phases and bounds";
   }
 
   private showPlayer(): void {
@@ -446,64 +425,28 @@ class App {
   }
 
   private showLegends(): void {
-    const { state, set, schedule } = this;
-    const cells = measure(CELLS, state.cells);
-    const links = measure(LINKS, state.links);
-    const legend = (name: string, of: Measure) => {
-      const values = set && of.values(set, state.phase);
-      return values
-        ? scaleLegend(`${name}: ${of.title}`, greatest(values), of.unit)
-        : el("span", { class: "legend" }, `${name}: ${of.title}: not in this page, or not for ${schedule.phaseWord}s`);
-    };
-    const marks = () => [swatch("selected", "selected"), swatch("shared", "shares links with it")];
-    const dead = schedule.head.machine.dead_cells.length + schedule.head.machine.dead_links.length > 0;
-    fill(
-      byId("machine-legend"),
-      legend("cells", cells),
-      legend("links", links),
-      swatch("open", `open at the clock`),
-      ...marks(),
-      dead && swatch("dead", "dead"),
-      this.machine.layout.isLarge &&
-        el("span", { class: "legend" }, "of this many links only those of the selection and the clock are drawn"),
-    );
-    fill(
-      byId("timetable-legend"),
-      swatch("send", state.rows === "links" ? "on the link" : "send"),
-      state.rows === "links" ? null : swatch("receive", "receive"),
-      schedule.head.kind === "phases" && swatch("switch", "context switch"),
-      ...marks(),
-      el("span", { class: "legend" }, "empty: idle"),
-    );
-    const { matrix } = this.matrix;
-    fill(
-      byId("matrix-legend"),
-      matrix && scaleLegend("words", matrix.most, "words"),
-      matrix && matrix.cells > 1 && el("span", { class: "legend" }, `groups of ${Math.ceil(matrix.cells)} cells`),
-    );
-    const mesh = schedule.head.mesh;
-    const parts = schedule.machine.partCell.length;
-    fill(
-      byId("mesh-legend"),
-      state.mesh === "cell"
-        ? legend("parts by the cell's", cells)
-        : el(
-            "span",
-            { class: "legend" },
-            ...[0, 1, 2, 3].map((part) => this.partSwatch(part)),
-            ` ${count(parts, "part")}; parts that are not neighbours may have the same colour`,
-          ),
-      swatch("selected", "selected"),
-      mesh && mesh.not_drawn > 0 && el("span", { class: "legend" }, `${count(mesh.not_drawn, "element")} not drawn`),
-    );
+    const legends = new Legends(this.schedule, this.set, this.state);
+    legends.machine(this.machine.layout.isLarge);
+    legends.timetable();
+    legends.clocks();
+    legends.matrix(this.matrix.matrix);
+    legends.mesh();
   }
 
-  private partSwatch(part: number): HTMLElement {
-    const canvas = el("canvas", { width: 12, height: 12, class: "swatch part", "aria-hidden": "true" });
-    const ctx = canvas.getContext("2d")!;
-    ctx.fillStyle = partHue(part);
-    ctx.fillRect(0, 0, 12, 12);
-    return canvas;
+  /** The chart of clocks, its sums and the critical path. */
+  private showClocks(): void {
+    const { set, state } = this;
+    const found = set ? columns(set, state) : "There are no sets.";
+    const isText = typeof found === "string";
+    this.clocks.show(set, state, isText ? [] : found);
+    const note = byId("clocks-note");
+    note.hidden = !isText;
+    note.textContent = isText ? found : "";
+    byId("clocks").hidden = isText;
+    const tables = set && new ProfileTables(this.schedule, set, state, (change) => this.store.set(change));
+    fill(byId("clocks-sums"), tables?.sums());
+    const path = tables?.path() ?? [];
+    fill(byId("path"), path.length > 0 && el("h3", {}, "Critical path"), ...path);
   }
 
   private showPhases(): void {
@@ -533,6 +476,11 @@ class App {
     };
     replace("machine-tables", () => this.tables(set!).machine());
     replace("timetable-tables", () => [this.tables(set!).timetable()]);
+    replace("clocks-tables", () => [
+      new ProfileTables(this.schedule, set!, this.state, (change) => this.store.set(change)).columns(
+        this.clocks.columns,
+      ),
+    ]);
     replace("matrix-tables", () => [this.tables(set!).matrix(this.matrix.matrix)]);
   }
 
@@ -549,6 +497,7 @@ class App {
       "timetable",
       `Timetable, ${where}: ${count(this.timetable.rowCount, "row")}, ${count(set?.streams?.count ?? 0, schedule.streamWord)}. The table below the chart has the numbers.`,
     );
+    label("clocks", this.clocks.label);
     label("matrix", "Matrix of words between cells. The table below has the numbers.");
     const mesh = schedule.head.mesh;
     if (mesh)

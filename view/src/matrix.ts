@@ -1,9 +1,10 @@
 /** Words between cells as a matrix: rows send, columns receive. Large machines are shown in groups of cells. */
 
 import { palette, scale } from "./colour";
-import { context, perFrame } from "./dom";
+import { context, count, perFrame } from "./dom";
 import { type ConnectionSet } from "./model";
 import { type State } from "./state";
+import { tips } from "./tip";
 
 /** Groups of cells in each direction. */
 const MOST = 256;
@@ -38,6 +39,13 @@ export function matrix(set: ConnectionSet): Matrix | null {
   return { groups, cells, words, most };
 }
 
+/** `c5`, or the first and last cell of a group. */
+export function groupName(set: ConnectionSet, { cells }: Matrix, group: number): string {
+  const first = Math.floor(group * cells);
+  const end = Math.min(set.machine.head.agents, Math.floor((group + 1) * cells));
+  return end - first <= 1 ? `c${first}` : `c${first} to c${end - 1}`;
+}
+
 export class MatrixView {
   private set: ConnectionSet | null = null;
   private state: State | null = null;
@@ -47,13 +55,11 @@ export class MatrixView {
 
   constructor(readonly canvas: HTMLCanvasElement) {
     canvas.addEventListener("click", (event) => {
-      const size = this.unit();
-      if (!this.matrix || !size) return;
-      const [row, column] = [Math.floor((event.offsetY - 14) / size), Math.floor((event.offsetX - 14) / size)];
-      const { groups, cells } = this.matrix;
-      if (row < 0 || column < 0 || row >= groups || column >= groups) return;
-      this.onPair(Math.floor(row * cells), Math.floor(column * cells));
+      const found = this.at(event.offsetX, event.offsetY);
+      const cells = this.matrix?.cells ?? 1;
+      if (found) this.onPair(Math.floor(found[0] * cells), Math.floor(found[1] * cells));
     });
+    tips(canvas, (x, y) => this.tip(x, y));
     new ResizeObserver(this.redraw).observe(canvas);
   }
 
@@ -62,6 +68,23 @@ export class MatrixView {
     this.set = set;
     this.state = state;
     this.redraw();
+  }
+
+  /** Row and column at a place of the canvas. */
+  private at(x: number, y: number): [number, number] | null {
+    const size = this.unit();
+    if (!this.matrix || !size) return null;
+    const [row, column] = [Math.floor((y - 14) / size), Math.floor((x - 14) / size)];
+    const isInside = Math.min(row, column) >= 0 && Math.max(row, column) < this.matrix.groups;
+    return isInside ? [row, column] : null;
+  }
+
+  private tip(x: number, y: number): string | null {
+    const found = this.at(x, y);
+    if (!found || !this.set) return null;
+    const [row, column] = found;
+    const [from, to] = found.map((group) => groupName(this.set!, this.matrix!, group));
+    return `${from} → ${to}: ${count(this.matrix!.words[row * this.matrix!.groups + column], "word")}`;
   }
 
   private unit(): number {

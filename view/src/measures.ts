@@ -1,6 +1,8 @@
 /** The measures by which cells and links are coloured. */
 
-import { ALL, type ConnectionSet } from "./model";
+import { PART_TITLES, type Profile } from "./clocks";
+import { ALL } from "./data";
+import { type ConnectionSet } from "./model";
 
 export interface Measure {
   id: string;
@@ -19,6 +21,16 @@ export function reference(set: ConnectionSet, phase: number): number {
 
 function map(values: ArrayLike<number> | null | undefined, of: (value: number, row: number) => number) {
   return values ? Float64Array.from(values as ArrayLike<number>, of) : null;
+}
+
+/** Clocks of each cell's ports, in a phase that the profile has. */
+function ofPorts(
+  set: ConnectionSet,
+  phase: number,
+  of: (profile: Profile, cellCount: number, phase: number) => Float64Array | null,
+) {
+  const at = set.profilePhase(phase);
+  return set.profile && at !== null ? of(set.profile, set.machine.head.cell_count, at) : null;
 }
 
 /** Clocks in which a link moves words. */
@@ -76,19 +88,23 @@ export const CELLS: Measure[] = [
   },
   {
     id: "busy",
-    title: "busy share of the agent",
+    title: "busy share of the ports",
     unit: "%",
-    values: (set, phase) => map(set.cellLoads(phase)?.busy, (clocks) => clocks / (reference(set, phase) || 1)),
+    values: (set, phase) => ofPorts(set, phase, (profile, count, at) => profile.busyShare(count, at)),
   },
   {
     id: "idle",
-    title: "idle clocks of the agent",
+    title: "idle clocks of the ports",
     unit: "clocks",
-    values: (set, phase) =>
-      map(set.cellLoads(phase)?.busy, (clocks, cell) =>
-        set.machine.isSwitch(cell) || set.machine.isDead[cell] ? 0 : Math.max(0, reference(set, phase) - clocks),
-      ),
+    values: (set, phase) => ofPorts(set, phase, (profile, count, at) => profile.idle(count, at)),
   },
+  ...(["partner", "link", "start", "end"] as const).map((part) => ({
+    id: part,
+    title: `idle: ${PART_TITLES[part]}`,
+    unit: "clocks",
+    values: (set: ConnectionSet, phase: number) =>
+      ofPorts(set, phase, (profile, count, at) => profile.ofCells(count, at, [part])),
+  })),
 ];
 
 export function measure(list: Measure[], id: string): Measure {

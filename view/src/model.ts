@@ -5,11 +5,9 @@
  * from the start of the set, with the context switches of phases.
  */
 
-import { type Columns, type Head, type MachineHead, type MeshHead, type Numbers } from "./data";
+import { Profile } from "./clocks";
+import { ALL, type Columns, type Head, type MachineHead, type MeshHead, type Numbers } from "./data";
 import { type ScheduleHead, type SetHead, readBlock } from "./data";
-
-/** Number of all phases together, where a function takes a phase. */
-export const ALL = -1;
 
 /** A machine with its links. */
 export class Machine {
@@ -90,6 +88,12 @@ export interface Streams {
   /** First clock, relative to the end of the phase's switch, or to the start of the set for messages. */
   start: Numbers;
   duration: Numbers;
+  /**
+   * Of a message: clocks after its start at which it has been sent, and at which its target begins to receive it.
+   * A stream is open at both ends at the same time.
+   */
+  sent: Numbers | null;
+  receivedFrom: Numbers | null;
 }
 
 /** Routes: the links of each stream. */
@@ -111,8 +115,6 @@ export interface CellLoads {
   streams: Float64Array;
   /** Channels in use; of all phases the most in a phase. `null` without routes. */
   channels: Float64Array | null;
-  /** Clocks in which a stream of the cell is open. `null` without times. */
-  busy: Float64Array | null;
 }
 
 export interface Connections {
@@ -132,6 +134,8 @@ export class ConnectionSet {
   channels: Numbers | null = null;
   pieces: { first: Uint32Array; connection: Numbers; words: Numbers } | null = null;
   pairs: Numbers | null = null;
+  /** Where the clocks went; `null` if nothing is predicted. */
+  profile: Profile | null = null;
   private loads: Columns | null = null;
   private names: { first: Uint32Array; bytes: Uint8Array } | null = null;
   private readonly linkCache = new Map<number, LinkLoads>();
@@ -225,12 +229,34 @@ export class ConnectionSet {
     return low;
   }
 
+  /** The clock from which the starts of a stream's phase count. */
+  baseOf(stream: number): number {
+    if (this.kind === "steps") return 0;
+    const phase = this.phaseOf(stream);
+    return this.offset[phase] + this.switchClocks(phase);
+  }
+
   /** The first clock of a stream, counted from the start of the set. */
   startOf(stream: number): number {
-    const start = this.streams!.start[stream];
-    if (this.kind === "steps") return start;
-    const phase = this.phaseOf(stream);
-    return this.offset[phase] + this.switchClocks(phase) + start;
+    return this.baseOf(stream) + this.streams!.start[stream];
+  }
+
+  /** First and last clock of a stream at its source, as `start` counts. */
+  sendSpan(stream: number): [number, number] {
+    const { start, duration, sent } = this.streams!;
+    return [start[stream], start[stream] + (sent ?? duration)[stream]];
+  }
+
+  /** The same at its target. */
+  receiveSpan(stream: number): [number, number] {
+    const { start, duration, receivedFrom } = this.streams!;
+    return [start[stream] + (receivedFrom?.[stream] ?? 0), start[stream] + duration[stream]];
+  }
+
+  /** The phase of the profile; `null` for one of several steps, which are no barriers and have none. */
+  profilePhase(phase: number): number | null {
+    if (this.kind === "phases" || phase === ALL) return phase;
+    return this.phaseCount === 1 ? ALL : null;
   }
 
   /** The streams of a phase: first and end. */
@@ -281,7 +307,9 @@ export class ConnectionSet {
   /** The cells of a stream's route, its ends included. */
   cellsOf(stream: number): number[] {
     const links = this.linksOf(stream);
-    return [this.streams!.source[stream], ...Array.from(links, (link) => this.machine.target[link])];
+    // A route that the checker refuses may begin elsewhere than at its source.
+    const first = links.length > 0 ? this.machine.source[links[0]] : this.streams!.source[stream];
+    return [first, ...Array.from(links, (link) => this.machine.target[link])];
   }
 
   /** The streams of a connection: its parts, or the messages that carry its pieces. */
@@ -354,7 +382,6 @@ export class ConnectionSet {
       received: new Float64Array(count),
       streams: new Float64Array(count),
       channels: this.routes && this.kind === "phases" ? new Float64Array(count) : null,
-      busy: new Float64Array(count),
     };
     const phases = phase === ALL ? Array.from({ length: this.phaseCount }, (_, p) => p) : [phase];
     for (const p of phases) {
@@ -367,9 +394,7 @@ export class ConnectionSet {
         loads.streams[b]++;
       }
       if (loads.channels) this.addChannels(p, loads.channels);
-      if (this.kind === "phases") this.addBusy(from, to, loads.busy!);
     }
-    if (this.kind === "steps") this.addBusy(...this.range(phase), loads.busy!);
     remember(this.cellCache, phase, loads);
     return loads;
   }
@@ -382,26 +407,6 @@ export class ConnectionSet {
       for (let h = first[s]; h < first[s + 1]; h++) used[this.machine.target[links[h]]]++;
     }
     for (let c = 0; c < most.length; c++) most[c] = Math.max(most[c], used[c]);
-  }
-
-  /** Adds the clocks in which a stream of each cell is open: the union of their times. */
-  private addBusy(from: number, to: number, busy: Float64Array): void {
-    const streams = this.streams!;
-    const order = new Uint32Array(to - from);
-    for (let i = 0; i < order.length; i++) order[i] = from + i;
-    order.sort((a, b) => streams.start[a] - streams.start[b]);
-    const until = new Float64Array(busy.length);
-    for (const s of order) {
-      const start = streams.start[s];
-      const end = start + streams.duration[s];
-      for (const cell of [streams.source[s], streams.target[s]]) {
-        const free = Math.max(start, until[cell]);
-        if (end > free) {
-          busy[cell] += end - free;
-          until[cell] = end;
-        }
-      }
-    }
   }
 
   /** The greatest number of routes on a link in a phase; of all phases the most in one. */
@@ -438,6 +443,12 @@ export class ConnectionSet {
         connection: details.piece_connection,
         words: details.piece_words,
       };
+    const phases = await block("profile");
+    if (this.head.profile && phases) {
+      const slack = await block("slack");
+      const [ports, ofPhases, path] = [await block("ports"), await block("phase-ports"), await block("path")];
+      this.profile = new Profile(this.head.profile, phases, ports, ofPhases, path, slack?.stream_slack ?? null);
+    }
     this.linkCache.clear();
     this.cellCache.clear();
   }
@@ -454,6 +465,8 @@ export class ConnectionSet {
         words: columns.stream_words,
         start,
         duration,
+        sent: columns.stream_sent,
+        receivedFrom: columns.stream_received_from,
       };
     const set = this.connections;
     if (!set) return null;
@@ -471,12 +484,18 @@ export class ConnectionSet {
       words: columns.stream_words ?? gather(set.words),
       start,
       duration,
+      sent: null,
+      receivedFrom: null,
     };
   }
 
-  /** Follows each route from its source: a route is stored by which of a cell's links it takes. */
+  /**
+   * Follows each route from its source: a route is stored by which of a cell's links it takes. A refused one is
+   * stored by its links, as they need not follow each other.
+   */
   private makeRoutes(columns: Columns): Routes {
     const first = starts(columns.stream_hops);
+    if (columns.route_link) return { first, links: Uint32Array.from(columns.route_link) };
     const choice = columns.link_choice;
     const links = new Uint32Array(choice.length);
     const { outFirst, outLinks, target } = this.machine;

@@ -1,6 +1,6 @@
 /** What the page shows: kept in the hash of its address, so that a link restores a view. */
 
-import { ALL } from "./model";
+import { ALL } from "./data";
 
 export type SelectionKind = "cell" | "link" | "connection" | "stream";
 
@@ -23,6 +23,12 @@ export interface State {
   theme: string;
   /** Rows of the timetable: `agents` or `links`. */
   rows: string;
+  /** Whether the timetable marks the critical path: `on` or `off`. */
+  path: string;
+  /** Columns of the chart of clocks: `phases` or `cells`; empty for phases if there are several. */
+  clocks: string;
+  /** Their order: `number` or `idle`. */
+  order: string;
   /** The filter of the timetable: names of cells. */
   filter: string;
   /** What colours the mesh: `part` or `cell`. */
@@ -42,6 +48,9 @@ const DEFAULTS: State = {
   selection: null,
   theme: "auto",
   rows: "agents",
+  path: "on",
+  clocks: "",
+  order: "number",
   filter: "",
   mesh: "part",
   zoom: "",
@@ -62,7 +71,19 @@ export function fromHash(hash: string): State {
   state.set = whole("set", 0) ?? 0;
   state.phase = whole("phase", ALL) ?? ALL;
   state.clock = whole("clock", 0);
-  for (const name of ["cells", "links", "theme", "rows", "filter", "mesh", "zoom", "time"] as const) {
+  for (const name of [
+    "cells",
+    "links",
+    "theme",
+    "rows",
+    "path",
+    "clocks",
+    "order",
+    "filter",
+    "mesh",
+    "zoom",
+    "time",
+  ] as const) {
     const text = fields.get(name);
     if (text !== null) state[name] = text;
   }

@@ -2,9 +2,10 @@
 
 import { type Change } from "./details";
 import { el, number, table } from "./dom";
-import { type Matrix } from "./matrix";
+import { type Matrix, groupName } from "./matrix";
 import { CELLS, LINKS, type Measure, greatest, measure } from "./measures";
-import { ALL, type ConnectionSet, type Schedule } from "./model";
+import { ALL } from "./data";
+import { type ConnectionSet, type Schedule } from "./model";
 import { type Selection, type State } from "./state";
 
 /** Entries of the matrix that its table has at most. */
@@ -29,6 +30,7 @@ export class Tables {
   /** All lower bounds, and how far the set is from each. */
   bounds(): HTMLElement {
     const { set } = this;
+    if (set.head.bounds.length === 0) return el("p", {}, "No bounds are stated.");
     const s = set.head.summary;
     const most = (of: string) => Math.max(...set.head.bounds.filter((b) => b.of === of).map((b) => b.value));
     // The bound of direct plans says nothing of plans in which cells pass words on.
@@ -71,6 +73,8 @@ export class Tables {
         `${schedule.phaseWord === "step" ? "s" : "p"}${phase}`,
       );
     const isPhases = set.kind === "phases";
+    // Of a refused schedule the clocks are those of its slots.
+    const isPredicted = isPhases && set.head.profile !== undefined;
     return table(
       `${schedule.phaseWord === "step" ? "Steps" : "Phases"}: ${set.phaseCount}`,
       [
@@ -81,7 +85,7 @@ export class Tables {
         { title: isPhases ? "makespan" : "ends at", text: (i) => p.phase_makespan[i] },
         ...(isPhases
           ? [
-              { title: "predicted", text: (i: number) => p.phase_clocks[i] },
+              ...(isPredicted ? [{ title: "predicted", text: (i: number) => p.phase_clocks[i] }] : []),
               { title: "sharing", text: (i: number) => p.phase_sharing[i] },
               {
                 title: "switch and clocks",
@@ -98,7 +102,7 @@ export class Tables {
         "data-words": p.phase_words[i],
         "data-hops": p.phase_hops[i],
         "data-makespan": p.phase_makespan[i],
-        "data-predicted": isPhases ? p.phase_clocks[i] : null,
+        "data-predicted": isPredicted ? p.phase_clocks[i] : null,
         "data-max-sharing": isPhases ? p.phase_sharing[i] : null,
       }),
     );
@@ -186,16 +190,10 @@ export class Tables {
   matrix(matrix: Matrix | null): HTMLElement {
     const { set } = this;
     if (!matrix) return el("p", {}, "The page does not have the connections.");
-    const { groups, words, cells } = matrix;
+    const { groups, words } = matrix;
     const rows = Array.from(words.keys()).filter((i) => words[i] > 0);
     rows.sort((a, b) => words[b] - words[a]);
-    const name = (group: number) => {
-      const [first, end] = [
-        Math.floor(group * cells),
-        Math.min(set.machine.head.agents, Math.floor((group + 1) * cells)),
-      ];
-      return end - first <= 1 ? `c${first}` : `c${first} to c${end - 1}`;
-    };
+    const name = (group: number) => groupName(set, matrix, group);
     return table(
       "Words between cells",
       [

@@ -7,13 +7,14 @@
  */
 
 import { scaleLinear } from "d3-scale";
-import { select } from "d3-selection";
-import { type ZoomTransform, zoom, zoomIdentity } from "d3-zoom";
 import { type Palette, palette } from "./colour";
-import { context, number, perFrame } from "./dom";
-import { type Highlight, parsed, written } from "./machine";
-import { ALL, type ConnectionSet } from "./model";
-import { type Selection, type State } from "./state";
+import { context, number } from "./dom";
+import { type Highlight } from "./machine";
+import { ALL } from "./data";
+import { type ConnectionSet } from "./model";
+import { type State } from "./state";
+import { tips } from "./tip";
+import { ZoomedCanvas } from "./zoomed";
 
 const LEFT = 92;
 const TOP = 36;
@@ -21,6 +22,8 @@ const TOP = 36;
 const SCALE = 20;
 /** Bars above which streams are drawn by pixels. */
 const MOST_BARS = 30000;
+/** Streams of the critical path above which their two ends are not joined by lines, which would hide the rest. */
+const MOST_JOINED = 100;
 
 /** A row: a cell that sends or receives, or a link. */
 interface Row {
@@ -28,38 +31,25 @@ interface Row {
   id: number;
 }
 
-export class TimetableView {
+export class TimetableView extends ZoomedCanvas {
   private set: ConnectionSet | null = null;
   private state: State | null = null;
   private highlight: Highlight = { streams: [], shared: [] };
   private rows: Row[] = [];
   private rowOf = new Map<string, number>();
-  private transform: ZoomTransform = zoomIdentity;
   private pixels: { key: string; set: ConnectionSet; canvas: HTMLCanvasElement } | null = null;
-  readonly redraw = perFrame(() => this.draw());
-  private readonly behaviour;
-  onSelect: (selection: Selection | null) => void = () => {};
   onClock: (clock: number) => void = () => {};
-  onZoom: (zoom: string) => void = () => {};
 
-  constructor(readonly canvas: HTMLCanvasElement) {
-    this.behaviour = zoom<HTMLCanvasElement, unknown>()
-      .scaleExtent([1, 5000])
-      .on("zoom", (event) => {
-        this.transform = event.transform;
-        this.redraw();
-        if (event.sourceEvent) this.onZoom(written(this.transform));
-      });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
-    canvas.addEventListener("click", (event) => this.click(event));
-    canvas.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => {
-      this.behaviour.translateExtent([
-        [0, 0],
-        [canvas.clientWidth, canvas.clientHeight],
-      ]);
-      this.redraw();
-    }).observe(canvas);
+  constructor(canvas: HTMLCanvasElement) {
+    super(canvas, [1, 5000]);
+    tips(canvas, (x, y) => this.tip(x, y));
+  }
+
+  protected resized(behaviour: { translateExtent(extent: [[number, number], [number, number]]): unknown }): void {
+    behaviour.translateExtent([
+      [0, 0],
+      [this.canvas.clientWidth, this.canvas.clientHeight],
+    ]);
   }
 
   show(set: ConnectionSet | null, state: State, highlight: Highlight): void {
@@ -69,11 +59,6 @@ export class TimetableView {
     this.highlight = highlight;
     if (set && (isOther || this.rows.length === 0)) this.makeRows(set, state);
     this.redraw();
-  }
-
-  zoomTo(text: string): void {
-    const transform = parsed(text);
-    if (written(this.transform) !== written(transform)) select(this.canvas).call(this.behaviour.transform, transform);
   }
 
   /** Rows of the cells or links that have streams and pass the filter. */
@@ -143,55 +128,57 @@ export class TimetableView {
   place(stream: number): [number, number] | null {
     const row = this.rowOf.get(`send${this.set?.streams?.source[stream]}`);
     if (row === undefined) return null;
-    const start = this.set!.startOf(stream);
-    const middle = start + this.set!.streams!.duration[stream] / 2;
-    return [this.toX(middle), this.toY(row + 0.5)];
+    const [from, to] = this.set!.sendSpan(stream);
+    return [this.toX(this.set!.baseOf(stream) + (from + to) / 2), this.toY(row + 0.5)];
   }
 
-  private click(event: MouseEvent): void {
+  /** What is at a place of the canvas: a row, and a stream of it. */
+  private at(x: number, y: number): { row: Row; stream: number } | null {
+    const row = y < TOP ? undefined : this.rows[Math.floor((y - this.toY(0)) / this.rowHeight())];
+    return row ? { row, stream: x < LEFT ? -1 : this.streamAt(row, this.toClock(x)) } : null;
+  }
+
+  protected click(event: MouseEvent): void {
     if (!this.set || !this.state) return;
-    const clock = this.toClock(event.offsetX);
-    if (event.offsetY < TOP) return this.onClock(Math.max(0, Math.round(clock)));
-    const row = this.rows[Math.floor((event.offsetY - this.toY(0)) / this.rowHeight())];
-    if (!row) return this.onSelect(null);
-    if (event.offsetX < LEFT) return this.onSelect({ kind: row.kind === "link" ? "link" : "cell", id: row.id });
-    const stream = this.streamAt(row, clock);
-    this.onSelect(stream < 0 ? null : { kind: "stream", id: stream });
+    const { offsetX: x, offsetY: y } = event;
+    if (y < TOP) return this.onClock(Math.max(0, Math.round(this.toClock(x))));
+    const found = this.at(x, y);
+    if (found && x < LEFT)
+      return this.onSelect({ kind: found.row.kind === "link" ? "link" : "cell", id: found.row.id });
+    this.onSelect(found && found.stream >= 0 ? { kind: "stream", id: found.stream } : null);
+  }
+
+  private tip(x: number, y: number): string | null {
+    const found = this.set && this.at(x, y);
+    if (!found || found.stream < 0) return null;
+    const { streams, profile } = this.set!;
+    const { start, duration, words } = streams!;
+    const s = found.stream;
+    const slack = profile?.slack ? `, slack ${number(profile.slack[s])}` : "";
+    return `${this.set!.streamName(s)}\n${number(words[s])} words, clocks ${number(start[s])} to ${number(start[s] + duration[s])}${slack}`;
   }
 
   private streamAt(row: Row, clock: number): number {
     const set = this.set!;
-    const open = set.openAt(clock);
-    return (
-      open.find((s) => {
-        if (row.kind === "send") return set.streams!.source[s] === row.id;
-        if (row.kind === "receive") return set.streams!.target[s] === row.id;
-        return set.linksOf(s).includes(row.id);
-      }) ?? -1
-    );
-  }
-
-  /** Arrow keys move, + and - zoom, 0 shows all, Escape ends the selection. */
-  private key(event: KeyboardEvent): void {
-    const moves: Record<string, [number, number]> = {
-      ArrowLeft: [60, 0],
-      ArrowRight: [-60, 0],
-      ArrowUp: [0, 60],
-      ArrowDown: [0, -60],
+    const { source, target } = set.streams!;
+    const within = (s: number, [from, to]: [number, number]) => {
+      const at = clock - set.baseOf(s);
+      return from <= at && at < to;
     };
-    const zooms: Record<string, number> = { "+": 1.5, "=": 1.5, "-": 1 / 1.5 };
-    const canvas = select(this.canvas);
-    const move = moves[event.key];
-    if (move) canvas.call(this.behaviour.translateBy, move[0] / this.transform.k, move[1] / this.transform.k);
-    else if (zooms[event.key]) canvas.call(this.behaviour.scaleBy, zooms[event.key]);
-    else if (event.key === "0") canvas.call(this.behaviour.transform, zoomIdentity);
-    else if (event.key === "Escape") this.onSelect(null);
-    else return;
-    this.onZoom(written(this.transform));
-    event.preventDefault();
+    const found = set.openAt(clock).find((s) => {
+      if (row.kind === "send") return source[s] === row.id && within(s, set.sendSpan(s));
+      if (row.kind === "receive") return target[s] === row.id && within(s, set.receiveSpan(s));
+      return set.linksOf(s).includes(row.id);
+    });
+    return found ?? -1;
   }
 
-  private draw(): void {
+  /** Arrow keys move the chart. */
+  protected arrow([x, y]: [number, number]): void {
+    this.moveBy(-60 * x, -60 * y);
+  }
+
+  protected draw(): void {
     const { set, state } = this;
     if (!set || !state || this.canvas.clientWidth === 0) return;
     const ctx = context(this.canvas);
@@ -215,6 +202,7 @@ export class TimetableView {
       }
     this.drawSwitches(ctx, colours);
     this.drawStreams(ctx, colours);
+    if (state.path === "on") this.drawPath(ctx, colours);
     if (state.clock !== null) {
       ctx.strokeStyle = colours.selected;
       ctx.lineWidth = 1.5;
@@ -238,17 +226,20 @@ export class TimetableView {
     ctx.fillStyle = colours.ink;
     ctx.strokeStyle = colours.faint;
     ctx.textAlign = "center";
-    for (const clock of axis.ticks(Math.max(2, width / 120))) {
+    const widest = Math.max(...axis.domain().map((clock) => ctx.measureText(number(Math.round(clock))).width));
+    for (const clock of axis.ticks(Math.max(2, width / Math.max(120, widest + 40)))) {
       if (!Number.isInteger(clock)) continue;
       const x = axis(clock);
-      ctx.fillText(number(clock), Math.min(Math.max(x, LEFT + 18), width - 22), SCALE / 2);
+      // A label that would be cut off at the right stands beside its place.
+      const half = ctx.measureText(number(clock)).width / 2;
+      ctx.fillText(number(clock), Math.min(x, width - half - 2), SCALE / 2);
       ctx.beginPath();
       ctx.moveTo(x, SCALE - 3);
       ctx.lineTo(x, SCALE);
       ctx.stroke();
     }
     ctx.textAlign = "right";
-    ctx.fillText("clock", LEFT - 8, SCALE / 2);
+    ctx.fillText("clock", LEFT - 24, SCALE / 2);
     const h = this.rowHeight();
     const every = Math.max(1, Math.ceil(11 / h));
     for (let row = Math.ceil(this.firstRow() / every) * every; row < this.rows.length; row += every) {
@@ -312,20 +303,10 @@ export class TimetableView {
     const marked = new Map<number, string>();
     for (const s of this.highlight.shared) marked.set(s, colours.shared);
     for (const s of this.highlight.streams) marked.set(s, colours.selected);
-    const rowsOf = (s: number): [number, string][] => {
-      if (this.state!.rows === "links")
-        return Array.from(set.linksOf(s), (link) => [this.rowOf.get(`link${link}`) ?? -1, colours.send]);
-      return [
-        [this.rowOf.get(`send${streams.source[s]}`) ?? -1, colours.send],
-        [this.rowOf.get(`receive${streams.target[s]}`) ?? -1, colours.receive],
-      ];
-    };
     const bar = (s: number, base: number, colour: string | null) => {
-      const x0 = this.toX(base + streams.start[s]);
-      const x1 = this.toX(base + streams.start[s] + streams.duration[s]);
-      const gap = x1 - x0 > 4 ? 0.75 : 0;
-      for (const [row, own] of rowsOf(s)) {
-        if (row < 0) continue;
+      for (const { row, own, from, to } of this.barsOf(s, colours)) {
+        const [x0, x1] = [this.toX(base + from), this.toX(base + to)];
+        const gap = x1 - x0 > 4 ? 0.75 : 0;
         const y = this.toY(row);
         const inset = h > 4 ? 1 : 0;
         ctx.fillStyle = colour ?? own;
@@ -341,6 +322,52 @@ export class TimetableView {
     if (to - from > MOST_BARS) this.drawPixels(ctx, colours, from, to);
     else this.forEach(from, to, (s, base) => bar(s, base, marked.get(s) ?? null));
     if (to - from > MOST_BARS) for (const [s, colour] of marked) bar(s, set.startOf(s) - streams.start[s], colour);
+  }
+
+  /** The bars of a stream: their rows, colours and clocks. Rows that the filter leaves out have none. */
+  private barsOf(stream: number, colours: Palette): { row: number; own: string; from: number; to: number }[] {
+    const set = this.set!;
+    const { source, target, start, duration } = set.streams!;
+    const bar = (key: string, own: string, [from, to]: [number, number]) => {
+      const row = this.rowOf.get(key);
+      return row === undefined ? [] : [{ row, own, from, to }];
+    };
+    if (this.state!.rows !== "links")
+      return [
+        ...bar(`send${source[stream]}`, colours.send, set.sendSpan(stream)),
+        ...bar(`receive${target[stream]}`, colours.receive, set.receiveSpan(stream)),
+      ];
+    const whole: [number, number] = [start[stream], start[stream] + duration[stream]];
+    return Array.from(set.linksOf(stream)).flatMap((link) => bar(`link${link}`, colours.send, whole));
+  }
+
+  /** Frames around the bars of the critical path, joined where a stream begins. */
+  private drawPath(ctx: CanvasRenderingContext2D, colours: Palette): void {
+    const set = this.set!;
+    const { streams } = set;
+    const path = set.profile?.path;
+    if (!streams || !path || this.rows.length === 0) return;
+    const [from, to] = this.visible();
+    const h = this.rowHeight();
+    ctx.strokeStyle = colours.path;
+    ctx.lineWidth = Math.max(1.25, Math.min(2.5, h / 5));
+    const inSight = path.stream.filter((s) => s >= from && s < to);
+    for (const s of inSight) {
+      const base = set.baseOf(s);
+      const bars = this.barsOf(s, colours);
+      for (const { row, from, to } of bars) {
+        const x = this.toX(base + from);
+        ctx.strokeRect(x, this.toY(row) + 0.5, Math.max(1, this.toX(base + to) - x), Math.max(1, h - 1));
+      }
+      // The chain goes from one end of a stream to the other.
+      if (bars.length < 2 || inSight.length > MOST_JOINED) continue;
+      const x = this.toX(base + Math.max(...bars.map((bar) => bar.from)));
+      const rows = bars.map((bar) => bar.row);
+      ctx.beginPath();
+      ctx.moveTo(x, this.toY(Math.min(...rows) + 0.5));
+      ctx.lineTo(x, this.toY(Math.max(...rows) + 0.5));
+      ctx.stroke();
+    }
   }
 
   private label(stream: number, received: boolean): string {
@@ -406,16 +433,20 @@ export class TimetableView {
       for (let y = y0; y < y1; y++) for (let x = y * width + x0; x < y * width + x1; x++) busy[x] |= mark;
     };
     const isLinks = this.state!.rows === "links";
+    const { start, duration, sent, receivedFrom } = streams;
     this.forEach(from, to, (s, base) => {
-      const start = zero + perClock * (base + streams.start[s]);
-      const x0 = Math.max(left, Math.floor(start));
-      const x1 = Math.min(width, Math.max(x0 + 1, Math.floor(start + perClock * streams.duration[s])));
+      const begin = zero + perClock * (base + start[s]);
+      const end = begin + perClock * duration[s];
+      const first = Math.max(left, Math.floor(begin));
+      const last = Math.min(width, Math.max(first + 1, Math.floor(end)));
       if (isLinks) {
-        for (const link of set.linksOf(s)) put(overLinks[link], x0, x1, 1);
+        for (const link of set.linksOf(s)) put(overLinks[link], first, last, 1);
         return;
       }
-      put(sends[streams.source[s]], x0, x1, 1);
-      put(receives[streams.target[s]], x0, x1, 2);
+      const until = sent ? Math.min(width, Math.max(first + 1, Math.floor(begin + perClock * sent[s]))) : last;
+      const since = receivedFrom ? Math.max(left, Math.floor(begin + perClock * receivedFrom[s])) : first;
+      put(sends[streams.source[s]], first, until, 1);
+      put(receives[streams.target[s]], since, Math.max(last, Math.min(width, since + 1)), 2);
     });
     const image = new ImageData(width, height);
     const [send, receive] = [bytes(colours.send), bytes(colours.receive)];

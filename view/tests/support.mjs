@@ -1,4 +1,5 @@
 // What the tests and the script of pictures share: schedules, pages, and a browser.
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,6 +23,17 @@ export function conset(folder, ...args) {
 /** What conset prints as JSON. */
 export function json(folder, ...args) {
   return JSON.parse(conset(folder, ...args, "--json"));
+}
+
+/** What conset prints as JSON of a file that the checker refuses. */
+export function refusedBy(folder, ...args) {
+  try {
+    conset(folder, ...args, "--json");
+  } catch (error) {
+    if (error.status === 1) return JSON.parse(error.stdout);
+    throw error;
+  }
+  throw new Error(`conset ${args.join(" ")} should have been refused`);
 }
 
 /** The rows of `conset show VIEW FILE --json`. */
@@ -112,6 +124,19 @@ export async function rows(page, id, attribute) {
     },
     [id, attribute],
   );
+}
+
+/** Where something is in a picture of the page, in pixels of the canvas. */
+export const place = (page, view, selection) =>
+  page.evaluate(([view, selection]) => window.conset[view].place(selection), [view, selection]);
+
+/** The state of the page. */
+export const state = (page) => page.evaluate(() => window.conset.store.state);
+
+export async function clickAt(page, canvas, position) {
+  assert.ok(position, `${canvas} has a place to click`);
+  await page.locator(canvas).click({ position: { x: position[0], y: position[1] } });
+  await settled(page);
 }
 
 export const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");

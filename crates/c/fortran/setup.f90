@@ -77,6 +77,13 @@ module conset_setup_m
          integer(c_int32_t), intent(out) :: phases
          integer(c_int) :: status
       end function
+      function conset_image_steps(image, set, steps) bind(c) result(status)
+         import
+         type(c_ptr), value :: image
+         integer(c_int32_t), value :: set
+         integer(c_int32_t), intent(out) :: steps
+         integer(c_int) :: status
+      end function
       function conset_image_connections(image, set, connections) bind(c) result(status)
          import
          type(c_ptr), value :: image

@@ -35,6 +35,10 @@ module conset_types_m
    enum, bind(c)
       enumerator :: CONSET_TIME = 0, CONSET_PHASES
    end enum
+   ! conset_compile_by
+   enum, bind(c)
+      enumerator :: CONSET_COMPILE_PHASES = 0, CONSET_COMPILE_STEPS, CONSET_COMPILE_BEST
+   end enum
    ! conset_placement
    enum, bind(c)
       enumerator :: CONSET_PLACE_BEST = 0, CONSET_PLACE_GIVEN, CONSET_PLACE_CURVE, CONSET_PLACE_BISECT
@@ -85,6 +89,8 @@ module conset_types_m
       integer(c_int) :: reroutes, placement
       type(c_ptr) :: trees
       integer(c_size_t) :: tree_count
+      integer(c_int) :: by
+      type(c_ptr) :: planner
    end type
 
    type, bind(c) :: conset_rows

@@ -88,8 +88,9 @@ enum conset_transport {
     CONSET_OVER_MPI = 2 /* the ranks of a communicator, with some of the cells each */
 };
 
-/* How a set is exchanged: by its compiled phases, or by one message for each connection. The results
- * have the same bits; message passing is for comparison. */
+/* How a set is exchanged: as it was compiled, by phases or by the messages of its step plan
+ * (CONSET_BY_PHASES), or by one message for each connection. The results have the same bits; message
+ * passing without a plan is for comparison. */
 enum conset_by { CONSET_BY_PHASES = 0, CONSET_BY_MESSAGES = 1 };
 
 /* How received values are combined with the current ones. */
@@ -104,6 +105,15 @@ enum conset_algorithm { CONSET_AUTO = 0, CONSET_PAPER = 1, CONSET_BEST = CONSET_
 
 /* What CONSET_AUTO minimises: the time of an exchange, or the number of phases. */
 enum conset_objective { CONSET_TIME = 0, CONSET_PHASES = 1 };
+
+/* What sets are compiled to: phases, whose routes are in the tables of the machine; messages in steps,
+ * for machines without tables; or whichever of the two is predicted to take fewer clocks. Programs call
+ * the same functions with each of them, except that sets in steps have no phases to instantiate. */
+enum conset_compile_by {
+    CONSET_COMPILE_PHASES = 0,
+    CONSET_COMPILE_STEPS = 1,
+    CONSET_COMPILE_BEST = 2
+};
 
 /* How conset_assemble places parts on cells: the cheapest placement of all methods and a search; part p
  * on the p-th live cell; along a space-filling curve; by recursive bisection. */
@@ -169,8 +179,10 @@ size_t conset_image_sets(const conset_image *image);
 /* The number of the set with this name. */
 int conset_image_set(const conset_image *image, const char *name, uint32_t *set);
 
-/* The number of phases and of connections of a set. */
+/* The number of phases, of steps and of connections of a set. Sets have either phases or steps; the
+ * number of the others is 0. */
 int conset_image_phases(const conset_image *image, uint32_t set, uint32_t *phases);
+int conset_image_steps(const conset_image *image, uint32_t set, uint32_t *steps);
 int conset_image_connections(const conset_image *image, uint32_t set, uint32_t *connections);
 
 typedef struct conset_connection {
@@ -324,12 +336,16 @@ typedef struct conset_compile_options {
     int placement;       /* conset_placement, for conset_assemble */
     const conset_tree *trees; /* additional trees */
     size_t tree_count;
+    int by;              /* conset_compile_by; with steps, algorithm, objective, max_phases and reroutes
+                            have no effect and are refused */
+    const char *planner; /* of steps (docs/planners.md): "loaded", "pairwise", "levels:4x4/ring", ...;
+                            null to try all and keep the cheapest plan */
 } conset_compile_options;
 
 int conset_compile_options_init(conset_compile_options *options);
 
 /* Compiles sets for a machine: a preset with sizes ("torus:4x4", "iwarp", "ring:8", "hypercube:6",
- * "fat-tree:64"; `conset machines` lists them) or a machine file ending in .toml; parameters may follow
+ * "fat-tree:64", "cm5:32"; `conset machines` lists them) or a machine file ending in .toml; parameters may follow
  * after spaces ("torus:4x4 channels_per_cell=8"). Null options are the defaults. */
 int conset_compile(const char *machine, const conset_set *sets, size_t count,
                    const conset_compile_options *options, conset_image **image);

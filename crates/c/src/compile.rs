@@ -5,9 +5,12 @@ use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::ir::{CellId, ConnectionSet, Machine, machine_file};
+use conset::ir::{CellId, ConnectionSet, Image, Machine, ShapeError, machine_file};
 use conset::partition_route::placement::Method;
-use conset::{Algorithm, CompileOptions, Compiler, Objective, assemble};
+use conset::steps::{StepAlgorithm, StepCompiler};
+use conset::{
+    Algorithm, CompileError, CompileOptions, Compiler, Objective, choice, place_parts, program_of,
+};
 use conset_runtime::{Layout, tree_sets_named};
 
 use crate::entry::enter;
@@ -67,6 +70,10 @@ pub struct ConsetCompileOptions {
     pub trees: *const ConsetTree,
     /// How many.
     pub tree_count: usize,
+    /// `conset_compile_by`.
+    pub by: c_int,
+    /// The planner of steps; null for the cheapest plan of all.
+    pub planner: *const c_char,
 }
 
 fn defaults() -> ConsetCompileOptions {
@@ -83,6 +90,8 @@ fn defaults() -> ConsetCompileOptions {
         placement: 0,
         trees: std::ptr::null(),
         tree_count: 0,
+        by: 0,
+        planner: std::ptr::null(),
     }
 }
 
@@ -105,10 +114,9 @@ pub unsafe extern "C" fn conset_compile(
     enter("conset_compile", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let Job { machine, sets, trees, options, .. } = job(machine, sets, count, options)?;
+            let Job { compilation, sets, trees, .. } = job(machine, sets, count, options)?;
             let sets = sets.into_iter().map(|(set, _)| set).chain(trees);
-            let compiled = Compiler::new(&machine).options(options).compile_sets(sets)?;
-            handle::give(image, world(compiled.image().clone()))
+            handle::give(image, world(compilation.image(sets)?))
         }
     })
 }
@@ -136,10 +144,11 @@ pub unsafe extern "C" fn conset_assemble(
                 return Err(CallFault::argument(message));
             }
             let sets = job.sets.into_iter().map(|(set, _)| set).collect();
-            let compiler = Compiler::new(&job.machine).options(job.options);
-            let done = assemble(compiler, (parts, sets), job.trees, job.method)?;
-            handle::give(image, world(done.compiled.image().clone()))?;
-            place.iter_mut().zip(done.place).for_each(|(place, CellId(cell))| *place = cell);
+            let Compilation { machine, options, .. } = &job.compilation;
+            let method = (job.method, options.seed);
+            let (cells, sets) = place_parts(machine, (parts, sets), job.trees, method)?;
+            handle::give(image, world(job.compilation.image(sets)?))?;
+            place.iter_mut().zip(cells).for_each(|(place, CellId(cell))| *place = cell);
             Ok(())
         }
     })
@@ -147,11 +156,71 @@ pub unsafe extern "C" fn conset_assemble(
 
 /// What is to be compiled, and how.
 struct Job<'a> {
-    machine: Arc<Machine>,
+    compilation: Compilation,
     sets: Vec<(ConnectionSet, &'a Layout)>,
     trees: Vec<ConnectionSet>,
-    options: CompileOptions,
     method: Method,
+}
+
+/// The machine, and how sets are compiled for it.
+struct Compilation {
+    machine: Arc<Machine>,
+    options: CompileOptions,
+    by: CompileBy,
+    /// The planner of steps.
+    planner: StepAlgorithm,
+}
+
+/// `conset_compile_by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CompileBy {
+    Phases,
+    Steps,
+    Best,
+}
+
+impl CompileBy {
+    /// Its name in the header.
+    const fn name(self) -> &'static str {
+        match self {
+            CompileBy::Phases => "CONSET_COMPILE_PHASES",
+            CompileBy::Steps => "CONSET_COMPILE_STEPS",
+            CompileBy::Best => "CONSET_COMPILE_BEST",
+        }
+    }
+}
+
+impl Compilation {
+    /// The image of the sets.
+    fn image(
+        &self,
+        sets: impl IntoIterator<Item = ConnectionSet>,
+    ) -> Result<Arc<Image>, CallFault> {
+        let Self { machine, options, by, planner } = self;
+        let program = program_of(sets)?;
+        let phases = || Compiler::new(machine).options(options.clone()).compile(&program);
+        let steps = || {
+            let compiler = StepCompiler::new(machine).algorithm(planner.clone()).seed(options.seed);
+            let compiler = compiler.max_plans(options.max_plans);
+            compiler.compile(&program, &mut |_| ()).map_err(planner_fault)
+        };
+        Ok(match by {
+            CompileBy::Phases => phases()?.image().clone(),
+            CompileBy::Steps => steps()?.image().clone(),
+            CompileBy::Best => choice::cheaper(phases()?, steps()?).0.image().clone(),
+        })
+    }
+}
+
+/// A planner of steps that does not fit the machine, by the name of its option.
+fn planner_fault(error: CompileError) -> CallFault {
+    match error {
+        CompileError::Input(mut error) if error.file == "<algorithm>" => {
+            error.file = "<planner>".to_owned();
+            error.into()
+        }
+        other => other.into(),
+    }
 }
 
 /// # Safety
@@ -175,8 +244,10 @@ unsafe fn job<'a>(
             all.push((made, layout));
         }
         let trees = trees(&machine, &given)?;
-        let (options, method) = (how(&given)?, placement(given.placement)?);
-        Ok(Job { machine, sets: all, trees, options, method })
+        let (options, method) = (compile_options(&given)?, placement(given.placement)?);
+        let (by, planner) = compile_by(&given)?;
+        let compilation = Compilation { machine, options, by, planner };
+        Ok(Job { compilation, sets: all, trees, method })
     }
 }
 
@@ -224,7 +295,7 @@ fn placement(number: c_int) -> Result<Method, CallFault> {
     choose(number, &[Method::Best, Method::Given, Method::Curve, Method::Bisect], "placement")
 }
 
-fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, CallFault> {
+fn compile_options(given: &ConsetCompileOptions) -> Result<CompileOptions, CallFault> {
     let algorithms = [Algorithm::Auto, Algorithm::Paper];
     let objectives = [Objective::Time, Objective::Phases];
     Ok(CompileOptions::new()
@@ -234,6 +305,37 @@ fn how(given: &ConsetCompileOptions) -> Result<CompileOptions, CallFault> {
         .rip_up_iterations(u32::try_from(given.reroutes).ok())
         .max_phases((given.max_phases > 0).then_some(given.max_phases))
         .max_plans((given.attempts > 0).then_some(given.attempts)))
+}
+
+/// What the sets are compiled to, and the planner of steps. Options that have no effect on it are
+/// refused.
+///
+/// # Safety
+/// The rules of `memory` hold for the name of the planner.
+unsafe fn compile_by(
+    given: &ConsetCompileOptions,
+) -> Result<(CompileBy, StepAlgorithm), CallFault> {
+    let by =
+        choose(given.by, &[CompileBy::Phases, CompileBy::Steps, CompileBy::Best], "compile_by")?;
+    let is_phases = by == CompileBy::Phases;
+    let unused = [
+        ("planner", !given.planner.is_null() && by != CompileBy::Steps),
+        ("algorithm", given.algorithm != 0 && !is_phases),
+        ("objective", given.objective != 0 && !is_phases),
+        ("max_phases", given.max_phases > 0 && !is_phases),
+        ("reroutes", given.reroutes >= 0 && by == CompileBy::Steps),
+    ];
+    if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
+        let message = format!("options.{option} has no effect with {}; leave it out", by.name());
+        return Err(CallFault::argument(message));
+    }
+    if given.planner.is_null() {
+        return Ok((by, StepAlgorithm::Best));
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { text(given.planner, "options.planner")? };
+    let wrong = |e: ShapeError| CallFault::argument(format!("options.planner: {}", e.message));
+    Ok((by, StepAlgorithm::parse(name).map_err(wrong)?))
 }
 
 /// A preset or a machine file, and settings behind it: `torus:4x4 channels_per_cell=8`.

@@ -205,6 +205,23 @@ pub unsafe extern "C" fn conset_image_phases(
     })
 }
 
+/// Number of steps of a set; 0 of a set with phases.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_image_steps(
+    image: *const ConsetImage,
+    set: u32,
+    steps: *mut u32,
+) -> c_int {
+    enter("conset_image_steps", || {
+        // SAFETY: the caller keeps the rules of `memory`.
+        unsafe {
+            let plan = &set_of(value(image, "image")?.image(), set)?.steps;
+            let count = plan.as_ref().map_or(0, |plan| plan.messages().steps());
+            write(steps, "steps", to_u32(count))
+        }
+    })
+}
+
 /// Number of connections of a set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn conset_image_connections(

@@ -9,6 +9,7 @@ mod input;
 mod output;
 mod predict;
 mod show;
+mod sweep;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced
 #[cfg(test)]
 pub(crate) use show::VIEWS;
 pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs, is_view, view_names};
+pub(crate) use sweep::SweepArgs;
 
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -128,6 +130,7 @@ impl Command {
             Command::Compile(_) => "compile",
             Command::Run(_) => "run",
             Command::Predict(_) => "predict",
+            Command::Sweep(_) => "sweep",
             Command::Reproduce(_) => "reproduce",
             Command::Show(_) => "show",
             Command::View(_) => "view",
@@ -151,6 +154,7 @@ impl Command {
         match self {
             Command::Compile(args) => args.output.as_deref(),
             Command::Run(args) => args.trace.as_deref(),
+            Command::Sweep(args) => args.output.as_deref(),
             Command::View(args) => Some(&args.output),
             Command::Machines(args) => args.output.as_deref(),
             Command::Patterns(args) => args.output.as_deref(),
@@ -164,6 +168,7 @@ impl Command {
     pub(crate) fn table_format(&self) -> Option<TableFormat> {
         let table = match self {
             Command::Predict(args) => args.table,
+            Command::Sweep(args) => args.table,
             Command::Show(args) => args.table,
             Command::Diff(args) => args.table,
             Command::Bound(args) => args.table,
@@ -186,6 +191,7 @@ impl Command {
             Command::Run(args) => args.input.name(),
             Command::Bound(args) => args.input.name(),
             Command::Predict(args) => args.input.name(),
+            Command::Sweep(args) => args.input.name(),
             Command::Reproduce(_) => "reproduce".into(),
             Command::Show(args) => name(args.file_and_view().0),
             Command::View(args) => args.input.name(),
@@ -228,6 +234,13 @@ apply) and steps (the prediction of `conset compile`). With --measure every way 
 emulated fabric, and the error of each model is printed. C3 units are no clocks: the errors of c3
 are those after fitting one factor to the measurements.")]
     Predict(PredictArgs),
+    /// Compile an input for every combination of some machine parameters and options, execute it, and
+    /// compare the clocks.
+    #[command(after_help = "\
+Example: conset sweep pattern:all-to-all --vary channels_per_cell=8..32+4 --vary streams=1,2
+         conset sweep mesh.msh --vary machine=torus:4x4,mesh:4x4 --vary t_sync=0..800+100 -o sweep.html
+A combination that fails is a row with its error.")]
+    Sweep(SweepArgs),
     /// Reproduce the tables and figures of the ConSet paper, or of others.
     #[command(after_help = "\
 Example: conset reproduce 2 --figures figures

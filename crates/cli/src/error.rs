@@ -69,6 +69,17 @@ impl CliError {
         }
     }
 
+    /// The error in one line.
+    pub(crate) fn message(&self) -> String {
+        let text = match self {
+            CliError::Infeasible(error) => error.reason.clone(),
+            CliError::Violations { rejection, .. } => rejection.to_string(),
+            CliError::Rejected(message) | CliError::Bug(message) => message.clone(),
+            CliError::Input { error, .. } => spelled(error).to_string(),
+        };
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Prints the error on standard error.
     pub(crate) fn print(&self) {
         let text = match self {

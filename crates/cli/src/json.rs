@@ -7,7 +7,8 @@
 
 use std::io::{self, Write};
 
-use conset::verify::{Rejection, Violation};
+use conset::report::ViolationReport;
+use conset::verify::Rejection;
 use conset_ir::{At, Infeasible, InputError};
 use serde::Serialize;
 
@@ -21,49 +22,35 @@ struct Envelope<'a, T> {
     format: &'a str,
     version: u32,
     #[serde(flatten)]
+    refusal: Option<Refusal>,
+    #[serde(flatten)]
     content: &'a T,
 }
 
-/// Writes a value, which must serialize as a map, and a line feed.
-pub(crate) fn write(out: &mut dyn Write, format: &str, content: &impl Serialize) -> io::Result<()> {
-    let envelope = Envelope { format, version: VERSION, content };
+/// Writes a value, which must serialize as a map, and a line feed. `refused` is why the checker refused
+/// what the value is about, if it did.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    format: &str,
+    refused: Option<&Rejection>,
+    content: &impl Serialize,
+) -> io::Result<()> {
+    let refusal = refused.map(|rejection| Refusal {
+        verified: false,
+        violations: ViolationReport::of(rejection),
+        total_violations: rejection.total(),
+    });
+    let envelope = Envelope { format, version: VERSION, refusal, content };
     serde_json::to_writer_pretty(&mut *out, &envelope)?;
     writeln!(out)
 }
 
-/// A violation of a rule of the checker.
+/// What the checker refused, in the object of a view that shows it nevertheless.
 #[derive(Serialize)]
-pub(crate) struct ViolationReport {
-    rule: &'static str,
-    set: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cell: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    connection: Option<u32>,
-    message: String,
-}
-
-impl ViolationReport {
-    fn new(violation: &Violation) -> Self {
-        Self {
-            rule: violation.rule.name(),
-            set: violation.set.clone(),
-            phase: violation.phase.map(|id| id.0),
-            step: violation.step.map(|id| id.0),
-            cell: violation.cell.map(|id| id.0),
-            connection: violation.connection.map(|id| id.0),
-            message: violation.message.clone(),
-        }
-    }
-
-    /// The violations that a rejection lists.
-    pub(crate) fn of(rejection: &Rejection) -> Vec<Self> {
-        rejection.violations().iter().map(Self::new).collect()
-    }
+struct Refusal {
+    verified: bool,
+    violations: Vec<ViolationReport>,
+    total_violations: u64,
 }
 
 /// Why a subcommand failed.
@@ -185,7 +172,7 @@ pub(crate) fn write_failure(out: &mut dyn Write, error: &CliError) -> io::Result
         CliError::Bug(message) => ("bug", message.clone(), Details::None {}),
     };
     let failure = Failure { kind, exit_code: error.exit_code(), message, details };
-    write(out, "conset-error", &failure)
+    write(out, "conset-error", None, &failure)
 }
 
 /// Writes the object of wrong arguments.
@@ -193,5 +180,5 @@ pub(crate) fn write_usage(out: &mut dyn Write, error: &clap::Error) -> io::Resul
     let message = error.to_string();
     let message = message.trim().trim_start_matches("error: ").to_owned();
     let failure = Failure { kind: "usage", exit_code: 2, message, details: Details::None {} };
-    write(out, "conset-error", &failure)
+    write(out, "conset-error", None, &failure)
 }

@@ -14,12 +14,14 @@ mod args;
 mod commands;
 mod error;
 mod files;
+mod interrupt;
 mod json;
 mod load;
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 mod memory;
 mod partition_file;
 mod progress;
+mod refused;
 mod rows;
 mod text;
 
@@ -76,6 +78,7 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
         Command::Compile(args) => commands::compile::run(args, terminal),
         Command::Run(args) => commands::run::run(args, terminal),
         Command::Predict(args) => commands::predict::run(args, terminal),
+        Command::Sweep(args) => commands::sweep::run(args, terminal),
         Command::Reproduce(args) => commands::reproduce::run(args, terminal),
         Command::Show(args) => commands::show::run(args, terminal),
         Command::View(args) => commands::view::run(args, terminal),

@@ -44,6 +44,11 @@ impl ProgressDisplay {
         self
     }
 
+    /// Whether nothing is to be shown.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// The time of each stage in seconds, in the order in which they first began. Ends the current
     /// stage.
     pub(crate) fn stage_seconds(&mut self) -> Vec<(&'static str, f64)> {

@@ -119,7 +119,7 @@ impl<T: Into<Field>> From<Option<T>> for Field {
 /// A table.
 #[derive(Clone)]
 pub(crate) struct TableRows {
-    columns: Vec<&'static str>,
+    columns: Vec<Cow<'static, str>>,
     /// The first so many columns are left-aligned for people.
     left: usize,
     /// As many fields in each row as there are columns.
@@ -128,7 +128,21 @@ pub(crate) struct TableRows {
 
 impl TableRows {
     pub(crate) fn new(columns: &[&'static str], left: usize) -> Self {
-        Self { columns: columns.to_vec(), left, rows: Vec::new() }
+        Self::named(columns.iter().copied().map(Cow::from).collect(), left)
+    }
+
+    /// The same with names of columns that the user chose.
+    pub(crate) fn named(columns: Vec<Cow<'static, str>>, left: usize) -> Self {
+        Self { columns, left, rows: Vec::new() }
+    }
+
+    /// The header and the rows as people read them.
+    pub(crate) fn human(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let texts = |row: &Vec<Field>| row.iter().map(Field::human).collect();
+        (
+            self.columns.iter().map(ToString::to_string).collect(),
+            self.rows.iter().map(texts).collect(),
+        )
     }
 
     /// Sorts by a column, numbers from the greatest to the least, and keeps the first rows.
@@ -138,7 +152,7 @@ impl TableRows {
         top: Option<usize>,
     ) -> Result<(), InputError> {
         if let Some(name) = sort {
-            let Some(column) = self.columns.iter().position(|column| *column == name) else {
+            let Some(column) = self.columns.iter().position(|column| column == name) else {
                 let message = "this table has no such column";
                 return Err(InputError::new("--sort", At::Path(name.into()), message)
                     .help(format!("columns: {}", self.columns.join(", "))));
@@ -173,7 +187,8 @@ impl TableRows {
 
     /// Writes the rows for people.
     pub(crate) fn write_human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut table = text::table(&self.columns, self.left);
+        let columns: Vec<&str> = self.columns.iter().map(AsRef::as_ref).collect();
+        let mut table = text::table(&columns, self.left);
         for row in &self.rows {
             table.add_row(row.iter().map(Field::human));
         }
@@ -204,9 +219,10 @@ impl TableRows {
         Ok(())
     }
 
-    fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the rows as comma-separated values.
+    pub(crate) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(&self.columns)?;
+        writer.write_record(self.columns.iter().map(|column| column.as_bytes()))?;
         for row in &self.rows {
             let fields = row.iter().map(Field::plain);
             writer.write_record(fields.map(|field| field.unwrap_or_default().into_owned()))?;
@@ -219,7 +235,7 @@ impl TableRows {
 impl Serialize for TableRows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         struct List<'a>(&'a TableRows);
-        struct Row<'a>(&'a [&'static str], &'a [Field]);
+        struct Row<'a>(&'a [Cow<'static, str>], &'a [Field]);
         impl Serialize for List<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut list = serializer.serialize_seq(Some(self.0.rows.len()))?;

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
+use conset::verify::Rejection;
 use conset_ir::plural;
 use serde::Serialize;
 
@@ -28,6 +30,8 @@ pub(crate) struct Terminal {
     format: String,
     /// Whether the JSON value has been printed.
     printed: AtomicBool,
+    /// Why the checker refused what is printed.
+    refused: OnceLock<Rejection>,
 }
 
 impl Terminal {
@@ -40,6 +44,7 @@ impl Terminal {
             stdout_is_file: cli.command.output().is_some_and(|path| path == Path::new("-")),
             format: format!("conset-{}", cli.command.name()),
             printed: AtomicBool::new(false),
+            refused: OnceLock::new(),
         }
     }
 
@@ -62,6 +67,12 @@ impl Terminal {
         }
     }
 
+    /// Marks what is printed from now on as refused by the checker: the violations come first.
+    pub(crate) fn mark_refused(&self, rejection: Rejection) {
+        // A subcommand shows one refused file.
+        let _ = self.refused.set(rejection);
+    }
+
     /// Prints a result, which must serialize as a map, as JSON with `--json` and as text otherwise.
     /// There is no text with `--quiet`, nor if standard output is a file.
     pub(crate) fn print(
@@ -70,14 +81,18 @@ impl Terminal {
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
         if self.json {
-            self.json_target().write(|out| json::write(out, &self.format, object))?;
+            self.json_target()
+                .write(|out| json::write(out, &self.format, self.refused.get(), object))?;
             self.printed.store(true, Ordering::Relaxed);
             return Ok(());
         }
         if self.quiet || self.stdout_is_file {
             return Ok(());
         }
-        Ok(OutputTarget::Stdout.write(text)?)
+        Ok(OutputTarget::Stdout.write(|out| {
+            self.refused.get().map_or(Ok(()), |rejection| writeln!(out, "{rejection}"))?;
+            text(out)
+        })?)
     }
 
     /// Prints the names of the files that a subcommand wrote.

@@ -269,7 +269,9 @@ fn the_latest_start_and_the_largest_claims_pass_through_every_subcommand() {
     }
     let text = late(start + 1);
     fs::write(folder.join("late.cset"), &text).unwrap();
-    for subcommand in ["verify", "run", "show summary"] {
+    // It can be shown, with the violation first.
+    assert_eq!(conset(folder, "show summary late.cset").0, 1);
+    for subcommand in ["verify", "run"] {
         let (code, errors) = conset(folder, &format!("{subcommand} late.cset"));
         assert_eq!(code, 1, "{errors}");
         assert!(errors.contains("4611686018427387905 clocks are planned"), "{errors}");

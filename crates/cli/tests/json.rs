@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 88] = [
+const SUCCESSES: [&str; 91] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -102,6 +102,9 @@ const SUCCESSES: [&str; 88] = [
     "view a.json -o a.html",
     "view a.json b.json -o ab.html",
     "view plate.msh --machine iwarp:3x3 -o plate.html",
+    "sweep pattern:torus --machine ring:5 --vary words=1,8 --vary streams=1..2",
+    "sweep pattern:torus --machine cm5:8 --by steps --predict --vary words=1..8*2 -o sweep.html",
+    "sweep pattern:torus --vary machine=ring:5,ring:0 -o sweep.csv",
     "machines",
     "machines cm5:8",
     "machines iwarp -o mine.toml",
@@ -118,7 +121,9 @@ const SUCCESSES: [&str; 88] = [
 const REPRODUCTIONS: [&str; 4] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 26] = [
+const FAILURES: [(&str, &str); 28] = [
+    ("sweep pattern:torus --vary words=x", "input"),
+    ("sweep pattern:torus --vary words", "usage"),
     ("compile pattern:none", "input"),
     ("compile wrong.cset", "input"),
     ("compile a.json --words 9", "input"),
@@ -128,7 +133,7 @@ const FAILURES: [(&str, &str); 26] = [
     ("run spoilt.json", "rejected"),
     ("show phases nothing.json", "input"),
     ("show nonsense a.json", "input"),
-    ("show summary spoilt.json", "rejected"),
+    ("show profile spoilt.json", "rejected"),
     ("why a.json 9999", "input"),
     ("diff a.json nothing.json", "input"),
     ("verify nothing.json", "input"),
@@ -264,10 +269,18 @@ fn every_object_is_as_the_schema_says() {
         failed.insert(verb(words));
     }
     // A report that says no is a report.
-    let refused = sample(folder.path(), "verify spoilt.json");
-    assert_eq!((refused.code, &refused.value["verified"]), (1, &json!(false)));
-    assert_eq!(refused.value["violations"][0]["rule"], "double-booking");
-    check(&schema, &refused);
+    for words in [
+        "verify spoilt.json",
+        "show spoilt.json",
+        "show spoilt.json phases",
+        "show spoilt.json map",
+        "view spoilt.json -o spoilt.html",
+    ] {
+        let refused = sample(folder.path(), words);
+        assert_eq!((refused.code, &refused.value["verified"]), (1, &json!(false)), "{words}");
+        assert_eq!(refused.value["violations"][0]["rule"], "double-booking", "{words}");
+        check(&schema, &refused);
+    }
     let all = subcommands();
     assert!(!all.is_empty());
     assert_eq!(all.difference(&succeeded).collect::<Vec<_>>(), [""; 0], "without a success");

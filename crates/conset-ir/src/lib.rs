@@ -127,7 +127,7 @@ pub use machine::{Duplex, Link, Machine, Parameters, Protocol};
 pub use part_map::PartMap;
 pub use plural::{counted, plural};
 pub use routing::{PhaseRoutes, RouteRef, Routing};
-pub use schedule::{Binding, Bounds, Origin, Schedule, SetSchedule};
+pub use schedule::{Binding, Bounds, Origin, Schedule, ScheduleOf, ScheduledSet, SetSchedule};
 pub use set::{Connection, ConnectionSet, NodeLists, Program};
 pub use step_schedule::{SetSteps, StepBounds, StepSchedule};
 pub use step_waits::{StepWaits, step_stages, step_suppliers};

@@ -13,7 +13,7 @@ use crate::error::ShapeError;
 use crate::limits;
 use crate::machine::Machine;
 use crate::part_map::PartMap;
-use crate::set::Program;
+use crate::set::{ConnectionSet, Program};
 use crate::timetable::Timetable;
 use crate::witness::Proof;
 
@@ -157,30 +157,62 @@ impl Origin {
     }
 }
 
-/// A compiled program: the schedules of its sets, for one machine.
+/// A compiled set of a [`ScheduleOf`]: of phases or of steps.
+pub trait ScheduledSet: Sized {
+    /// The connection set.
+    fn set(&self) -> &Arc<ConnectionSet>;
+
+    /// The machine that it was compiled for.
+    fn machine(&self) -> &Arc<Machine>;
+
+    /// Checks what programs of this kind require of their sets together.
+    ///
+    /// # Errors
+    /// What they require.
+    fn check(_sets: &[Self]) -> Result<(), ShapeError> {
+        Ok(())
+    }
+}
+
+impl ScheduledSet for SetSchedule {
+    fn set(&self) -> &Arc<ConnectionSet> {
+        self.timetable.routing().set()
+    }
+
+    fn machine(&self) -> &Arc<Machine> {
+        self.timetable.routing().machine()
+    }
+}
+
+/// A program compiled to phases: the schedules of its sets, for one machine.
+pub type Schedule = ScheduleOf<SetSchedule>;
+
+/// A compiled program, of phases ([`Schedule`]) or of steps ([`StepSchedule`](crate::StepSchedule)):
+/// its sets, for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ScheduleOf<S> {
     machine: Arc<Machine>,
-    sets: Vec<SetSchedule>,
+    sets: Vec<S>,
     origin: Option<Origin>,
     digest: Option<u64>,
     part_map: Option<PartMap>,
 }
 
-impl Schedule {
+impl<S: ScheduledSet> ScheduleOf<S> {
     /// Combines compiled sets.
     ///
     /// # Errors
-    /// A set that was compiled for another machine, two sets of the same name, too many sets, or an
-    /// origin with a text that is too long or has control characters.
+    /// A set that was compiled for another machine, two sets of the same name, too many sets (or, of
+    /// steps, none), or an origin with a text that is too long or has control characters.
     pub fn new(
         machine: Arc<Machine>,
-        sets: Vec<SetSchedule>,
+        sets: Vec<S>,
         origin: Option<Origin>,
     ) -> Result<Self, ShapeError> {
+        S::check(&sets)?;
         origin.iter().try_for_each(Origin::check)?;
         for (row, set) in sets.iter().enumerate() {
-            let own = set.timetable.routing().machine();
+            let own = set.machine();
             // Comparing machines takes long on graphs with millions of links.
             if !Arc::ptr_eq(own, &machine) && *own != machine {
                 return Err(ShapeError::new(
@@ -190,7 +222,7 @@ impl Schedule {
             }
         }
         // This checks the names and the number of sets.
-        Program::new(sets.iter().map(|s| s.timetable.routing().set().clone()).collect())?;
+        Program::new(sets.iter().map(|s| s.set().clone()).collect())?;
         Ok(Self { machine, sets, origin, digest: None, part_map: None })
     }
 
@@ -202,7 +234,7 @@ impl Schedule {
     }
 
     /// The same schedule with a given digest, which the checker compares with
-    /// [`Schedule::recomputed_digest`].
+    /// [`ScheduleOf::recomputed_digest`].
     #[must_use]
     pub fn with_stated_digest(self, digest: Option<u64>) -> Self {
         Self { digest, ..self }
@@ -215,7 +247,7 @@ impl Schedule {
 
     /// The digest of the program in this schedule.
     pub fn recomputed_digest(&self) -> u64 {
-        digest(&self.machine, self.sets.iter().map(|s| &**s.timetable.routing().set()))
+        digest(&self.machine, self.sets.iter().map(|s| &**s.set()))
     }
 
     /// The same schedule with the parts and node numbers of the input that it was compiled from.
@@ -240,7 +272,7 @@ impl Schedule {
     }
 
     /// The compiled sets, in the order of execution.
-    pub fn sets(&self) -> &[SetSchedule] {
+    pub fn sets(&self) -> &[S] {
         &self.sets
     }
 
@@ -251,7 +283,7 @@ impl Schedule {
 
     /// The program without its compilation: the connection sets.
     pub fn program(&self) -> Program {
-        Program::new(self.sets.iter().map(|s| s.timetable.routing().set().clone()).collect())
+        Program::new(self.sets.iter().map(|s| s.set().clone()).collect())
             .expect("names were checked when the schedule was built")
     }
 }

@@ -2,19 +2,17 @@
 //! set.
 //!
 //! A step schedule is to machines without tables what a [`Schedule`](crate::Schedule) is to machines
-//! with them. It is a type of its own, because the two have nothing in common but the program:
-//! a schedule has phases, routes, slots and tables, and everything that reads one reads these. Bounds
-//! and predictions are claims, which the checker proves again; a plan that was written by hand need
-//! not state them.
+//! with them. Both are a program with a machine, an origin and parts ([`ScheduleOf`]); their sets have
+//! nothing in common but the connections, because everything that reads phases reads routes, slots and
+//! tables. Bounds and predictions are claims, which the checker proves again; a plan that was written
+//! by hand need not state them.
 
 use std::sync::Arc;
 
-use crate::digest::digest;
 use crate::error::ShapeError;
 use crate::machine::Machine;
-use crate::part_map::PartMap;
-use crate::schedule::{Binding, Origin};
-use crate::set::Program;
+use crate::schedule::{Binding, ScheduleOf, ScheduledSet};
+use crate::set::ConnectionSet;
 use crate::steps::Steps;
 use crate::witness::Witness;
 
@@ -49,103 +47,22 @@ pub struct SetSteps {
     pub predicted_clocks: Option<u64>,
 }
 
+impl ScheduledSet for SetSteps {
+    fn set(&self) -> &Arc<ConnectionSet> {
+        self.steps.set()
+    }
+
+    fn machine(&self) -> &Arc<Machine> {
+        self.steps.machine()
+    }
+
+    fn check(sets: &[Self]) -> Result<(), ShapeError> {
+        match sets.is_empty() {
+            true => Err(ShapeError::new("sets", "a program of steps has at least one set")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A program compiled to step plans, for one machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepSchedule {
-    machine: Arc<Machine>,
-    sets: Vec<SetSteps>,
-    origin: Option<Origin>,
-    digest: Option<u64>,
-    part_map: Option<PartMap>,
-}
-
-impl StepSchedule {
-    /// Combines compiled sets.
-    ///
-    /// # Errors
-    /// No sets, a set that was compiled for another machine, two sets of the same name, too many sets, or an
-    /// origin with a text that is too long or has control characters.
-    pub fn new(
-        machine: Arc<Machine>,
-        sets: Vec<SetSteps>,
-        origin: Option<Origin>,
-    ) -> Result<Self, ShapeError> {
-        if sets.is_empty() {
-            return Err(ShapeError::new("sets", "a program of steps has at least one set"));
-        }
-        origin.iter().try_for_each(Origin::check)?;
-        for (row, set) in sets.iter().enumerate() {
-            let own = set.steps.machine();
-            if !Arc::ptr_eq(own, &machine) && *own != machine {
-                return Err(ShapeError::new(
-                    format!("sets[{row}]"),
-                    "compiled for another machine than the schedule's",
-                ));
-            }
-        }
-        // This checks the names and the number of sets.
-        Program::new(sets.iter().map(|s| s.steps.set().clone()).collect())?;
-        Ok(Self { machine, sets, origin, digest: None, part_map: None })
-    }
-
-    /// The same schedule with the digest of its program.
-    #[must_use]
-    pub fn with_digest(self) -> Self {
-        let digest = self.recomputed_digest();
-        self.with_stated_digest(Some(digest))
-    }
-
-    /// The same schedule with a given digest, which the checker compares with
-    /// [`StepSchedule::recomputed_digest`].
-    #[must_use]
-    pub fn with_stated_digest(self, digest: Option<u64>) -> Self {
-        Self { digest, ..self }
-    }
-
-    /// The stated digest of the program that was compiled, if any.
-    pub fn digest(&self) -> Option<u64> {
-        self.digest
-    }
-
-    /// The digest of the program in this schedule.
-    pub fn recomputed_digest(&self) -> u64 {
-        digest(&self.machine, self.sets.iter().map(|s| &**s.steps.set()))
-    }
-
-    /// The same schedule with the parts and node numbers of the input that it was compiled from.
-    ///
-    /// # Errors
-    /// A part on a cell that is not a cell with an agent.
-    pub fn with_part_map(self, part_map: Option<PartMap>) -> Result<Self, ShapeError> {
-        if let Some(map) = &part_map {
-            map.check(self.machine.agent_count())?;
-        }
-        Ok(Self { part_map, ..self })
-    }
-
-    /// The parts and node numbers of the input, if it was divided into parts.
-    pub fn part_map(&self) -> Option<&PartMap> {
-        self.part_map.as_ref()
-    }
-
-    /// The machine of the schedule.
-    pub fn machine(&self) -> &Arc<Machine> {
-        &self.machine
-    }
-
-    /// The compiled sets, in the order of execution.
-    pub fn sets(&self) -> &[SetSteps] {
-        &self.sets
-    }
-
-    /// The program, algorithm and seed that produced it, if known.
-    pub fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
-    }
-
-    /// The program without its compilation: the connection sets.
-    pub fn program(&self) -> Program {
-        Program::new(self.sets.iter().map(|s| s.steps.set().clone()).collect())
-            .expect("names were checked when the schedule was built")
-    }
-}
+pub type StepSchedule = ScheduleOf<SetSteps>;

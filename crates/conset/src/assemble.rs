@@ -16,7 +16,7 @@
 //! Layouts and plans belong to the runtime, on which this crate does not depend. For files see
 //! [`crate::input`].
 
-use conset_ir::{At, CellId, Connection, ConnectionSet, InputError, ShapeError};
+use conset_ir::{At, CellId, Connection, ConnectionSet, InputError, Machine, ShapeError};
 use conset_partition_route::placement::{self, Method};
 
 use crate::compiled::Compiled;
@@ -63,16 +63,31 @@ pub fn assemble(
     other_sets: impl IntoIterator<Item = ConnectionSet>,
     method: Method,
 ) -> Result<Assembled, CompileError> {
-    let (count, sets) = parts;
-    let (machine, seed) = (compiler.machine().clone(), compiler.seed_of_options());
+    let seed = compiler.seed_of_options();
+    let (place, sets) = place_parts(compiler.machine(), parts, other_sets, (method, seed))?;
+    Ok(Assembled { place, compiled: compiler.compile_sets(sets)? })
+}
+
+/// Places the parts of some sets on a machine, by a method and its seed. Returns the cell of each part,
+/// and the sets that [`assemble`] compiles: those of parts with cells in place of part numbers, then the
+/// others.
+///
+/// # Errors
+/// More parts than live cells with an agent, or a part number out of range.
+pub fn place_parts(
+    machine: &Machine,
+    (count, sets): (usize, Vec<ConnectionSet>),
+    other_sets: impl IntoIterator<Item = ConnectionSet>,
+    (method, seed): (Method, u64),
+) -> Result<(Vec<CellId>, Vec<ConnectionSet>), CompileError> {
     let place = match &sets[..] {
-        [one] => placement::place(&machine, one, count, method, seed)?,
-        _ => placement::place(&machine, &combined(&sets)?, count, method, seed)?,
+        [one] => placement::place(machine, one, count, method, seed)?,
+        _ => placement::place(machine, &combined(&sets)?, count, method, seed)?,
     };
     let placed = sets.into_iter().map(|set| set.placed(&place).map_err(input_error));
     let mut all = placed.collect::<Result<Vec<_>, _>>()?;
     all.extend(other_sets);
-    Ok(Assembled { place, compiled: compiler.compile_sets(all)? })
+    Ok((place, all))
 }
 
 /// One set with the connections of all sets.

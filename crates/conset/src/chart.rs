@@ -1,4 +1,4 @@
-//! Charts as SVG: lines, points and bars over a logarithmic axis.
+//! Charts as SVG: lines, points and bars.
 //!
 //! Only what the figures of the paper and of the reports need. Sizes are in pixels. The colours are
 //! distinguishable for colour-blind readers, and series also differ by line and marker. Numbers are
@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use conset_ir::convert::{index, to_f64};
+use conset_ir::convert::{index, to_f64, to_u32, truncate};
 
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 480.0;
@@ -39,6 +39,15 @@ pub enum Style {
     Bars,
 }
 
+/// The scale of the y axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Powers of ten. Values of 0 are not drawn.
+    Logarithmic,
+    /// From 0.
+    Linear,
+}
+
 /// A series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -52,10 +61,10 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart over named positions on the x axis, with a logarithmic y axis.
+/// A chart over named positions on the x axis.
 ///
 /// ```
-/// use conset::chart::{Chart, Line, Series, Style};
+/// use conset::chart::{Chart, Line, Scale, Series, Style};
 ///
 /// let points = vec![(0.0, 10.0), (1.0, 1000.0)];
 /// let chart = Chart {
@@ -65,6 +74,7 @@ pub struct Series {
 ///     x_ticks: vec![(0.0, "32".into()), (1.0, "256".into())],
 ///     series: vec![Series { name: "ring".into(), colour: "#0072b2", line: Line::Solid, points }],
 ///     style: Style::Lines,
+///     scale: Scale::Logarithmic,
 /// };
 /// assert!(chart.svg().starts_with("<svg"));
 /// ```
@@ -82,6 +92,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// The style.
     pub style: Style,
+    /// The scale of the y axis.
+    pub scale: Scale,
 }
 
 impl Chart {
@@ -95,13 +107,13 @@ impl Chart {
              <text x=\"{LEFT}\" y=\"26\" font-size=\"15\" font-weight=\"bold\">{0}</text>\n",
             escape(&self.title)
         );
-        let decades = self.decades();
-        self.axes(&mut out, decades);
+        let axis = self.axis();
+        self.axes(&mut out, &axis);
         for (row, series) in self.series.iter().enumerate() {
             if self.style == Style::Bars {
-                self.bars_of(&mut out, row, series, decades);
+                self.bars_of(&mut out, row, series, &axis);
             } else {
-                points_of(&mut out, series, decades, self.style);
+                points_of(&mut out, series, &axis, self.style);
             }
             self.legend(&mut out, row, series);
         }
@@ -109,33 +121,39 @@ impl Chart {
         out
     }
 
-    /// The powers of ten below the least and above the largest value.
-    fn decades(&self) -> (i32, i32) {
+    /// The y axis: from the power of ten below the least value to that above the largest one, or from
+    /// 0 to a multiple of the step between its ticks.
+    fn axis(&self) -> Axis {
         let values = || self.series.iter().flat_map(|s| &s.points).map(|p| p.1);
         let least = values().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
         let most = values().fold(0.0, f64::max);
-        if !least.is_finite() {
-            return (0, 1);
-        }
-        let (low, high) = (decade(least.log10().floor()), decade(most.log10().ceil()));
-        // Bars start one decade lower, so that a bar of 1 is visible.
-        let low = if self.style == Style::Bars { low - 1 } else { low };
-        (low, high.max(low + 1))
+        let (low, high) = match self.scale {
+            Scale::Linear => {
+                let step = tick(most);
+                (0.0, step * (most / step).ceil().max(1.0))
+            }
+            Scale::Logarithmic if !least.is_finite() => (0.0, 1.0),
+            Scale::Logarithmic => {
+                let (low, high) = (least.log10().floor(), most.log10().ceil());
+                // Bars start one decade lower, so that a bar of 1 is visible.
+                let low = if self.style == Style::Bars { low - 1.0 } else { low };
+                (low, high.max(low + 1.0))
+            }
+        };
+        Axis { scale: self.scale, low, high }
     }
 
-    fn axes(&self, out: &mut String, decades: (i32, i32)) {
+    fn axes(&self, out: &mut String, axis: &Axis) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for power in decades.0..=decades.1 {
-            let value = 10f64.powi(power);
-            let y = y_of(value, decades);
+        for (value, decimals) in axis.ticks() {
+            let y = axis.y(value);
             line(out, [LEFT, y, right, y], "#cccccc", "");
-            let decimals = index(power.min(0).unsigned_abs());
             let label = format!("{value:.decimals$}");
             text(out, LEFT - 8.0, y + 4.0, "end", &label);
-            for step in 2..10 {
+            for step in (2..10).filter(|_| axis.scale == Scale::Logarithmic) {
                 let minor = value * f64::from(step);
-                if power < decades.1 {
-                    let y = y_of(minor, decades);
+                if minor < 10f64.powf(axis.high) {
+                    let y = axis.y(minor);
                     line(out, [LEFT, y, right, y], "#eeeeee", "");
                 }
             }
@@ -157,14 +175,14 @@ impl Chart {
         );
     }
 
-    fn bars_of(&self, out: &mut String, row: usize, series: &Series, decades: (i32, i32)) {
+    fn bars_of(&self, out: &mut String, row: usize, series: &Series, axis: &Axis) {
         let count = to_f64(self.series.len());
         let slot = (WIDTH - LEFT - RIGHT) / to_f64(self.x_ticks.len().max(1)) * 0.8;
         let width = slot / count;
         let bottom = HEIGHT - BOTTOM;
         for &(place, value) in series.points.iter().filter(|p| p.1 > 0.0) {
             let x = x_of(place) - slot / 2.0 + to_f64(row) * width;
-            let y = y_of(value, decades);
+            let y = axis.y(value);
             let _ = writeln!(
                 out,
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
@@ -194,12 +212,12 @@ impl Chart {
     }
 }
 
-fn points_of(out: &mut String, series: &Series, decades: (i32, i32), style: Style) {
+fn points_of(out: &mut String, series: &Series, axis: &Axis, style: Style) {
     let points: Vec<(f64, f64)> = series
         .points
         .iter()
         .filter(|p| p.1 > 0.0)
-        .map(|&(place, value)| (x_of(place), y_of(value, decades)))
+        .map(|&(place, value)| (x_of(place), axis.y(value)))
         .collect();
     if let Some(dashes) = dashes(series.line, style) {
         for pair in points.windows(2) {
@@ -248,18 +266,53 @@ fn mark(out: &mut String, x: f64, y: f64, series: &Series) {
     };
 }
 
-/// A power of ten as a whole number. The logarithm of a finite number is within 330 of 0.
-fn decade(logarithm: f64) -> i32 {
-    (-330..=330).find(|&power| f64::from(power) >= logarithm).unwrap_or(330)
-}
-
 fn x_of(place: f64) -> f64 {
     LEFT + place * (WIDTH - LEFT - RIGHT)
 }
 
-fn y_of(value: f64, (low, high): (i32, i32)) -> f64 {
-    let share = (value.log10() - f64::from(low)) / f64::from(high - low);
-    HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+/// The y axis: the range of values, or of their logarithms.
+struct Axis {
+    scale: Scale,
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// The ticks with the decimals of their labels.
+    fn ticks(&self) -> Vec<(f64, usize)> {
+        let step = match self.scale {
+            Scale::Logarithmic => 1.0,
+            Scale::Linear => tick(self.high),
+        };
+        let count = truncate(((self.high - self.low) / step).round());
+        let tick = |row: u64| self.low + step * to_f64(row);
+        (0..=count)
+            .map(|row| match self.scale {
+                Scale::Linear => (tick(row), usize::from(step < 1.0)),
+                Scale::Logarithmic => {
+                    let decimals = truncate((-tick(row)).max(0.0));
+                    (10f64.powf(tick(row)), index(to_u32(decimals)))
+                }
+            })
+            .collect()
+    }
+
+    /// Where a value is drawn.
+    fn y(&self, value: f64) -> f64 {
+        let place = match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithmic => value.log10(),
+        };
+        let share = (place - self.low) / (self.high - self.low);
+        HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+    }
+}
+
+/// A step of 1, 2 or 5 times a power of ten that divides the range up to a value into 3 to 6.
+fn tick(most: f64) -> f64 {
+    let power = 10f64.powf(most.max(1.0).log10().floor());
+    let steps = [0.2, 0.5, 1.0, 2.0].map(|n| n * power);
+    steps.into_iter().find(|step| most / step <= 6.0).unwrap_or(power)
 }
 
 fn line(out: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, dashes: &str) {
@@ -294,6 +347,7 @@ mod tests {
             x_ticks: vec![(0.0, "32".into())],
             series: vec![Series { name: "s".into(), colour: "#000000", line: Line::Solid, points }],
             style,
+            scale: Scale::Logarithmic,
         }
     }
 
@@ -312,7 +366,19 @@ mod tests {
             let svg = chart(&[0.0], style).svg();
             assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"));
         }
-        assert_eq!(chart(&[1.0, 1000.0], Style::Lines).decades(), (0, 3));
-        assert_eq!(chart(&[1.0, 1000.0], Style::Bars).decades(), (-1, 3));
+        let ends = |chart: Chart| (chart.axis().low, chart.axis().high);
+        assert_eq!(ends(chart(&[1.0, 1000.0], Style::Lines)), (0.0, 3.0));
+        assert_eq!(ends(chart(&[1.0, 1000.0], Style::Bars)), (-1.0, 3.0));
+    }
+
+    #[test]
+    fn a_linear_axis_has_round_ticks_and_contains_every_value() {
+        for (most, ticks) in [(0.0, 6), (9.0, 6), (10.0, 6), (4100.0, 6), (4999.0, 6), (60.0, 7)] {
+            let chart = Chart { scale: Scale::Linear, ..chart(&[0.0, most], Style::Lines) };
+            let axis = chart.axis();
+            assert!(axis.high >= most && axis.ticks().len() <= ticks, "{most}: {}", axis.high);
+            let svg = chart.svg();
+            assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        }
     }
 }

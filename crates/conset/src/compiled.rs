@@ -58,6 +58,11 @@ impl Compiled {
         &self.image
     }
 
+    /// The predicted clocks of all sets together, context switches included.
+    pub fn predicted_clocks(&self) -> u64 {
+        self.schedule.sets().iter().map(|set| set.predicted_clocks).sum()
+    }
+
     /// What became of each group of sets that could be merged ([`crate::Compiler::fuse`]).
     pub fn fusions(&self) -> &[Fusion] {
         &self.fusions

@@ -22,6 +22,7 @@ use conset_ir::{
     At, ConnectionSet, InputError, Machine, Origin, Program, Schedule, SetSchedule, Timetable,
 };
 use conset_partition_route::bounds::BoundsReport;
+use conset_planner::Interrupt;
 use conset_scheduler::Prediction;
 use conset_verify::{Report, Verified};
 use rayon::prelude::*;
@@ -32,7 +33,7 @@ use crate::bounds;
 use crate::compiled::{Compiled, CompiledSet};
 use crate::incremental::{RecompileReason, ReuseOutcome};
 use crate::paper_algorithm;
-use crate::search::{PlanChecks, PlanSearch, SearchStats, StopRule};
+use crate::search::{PlanChecks, PlanSearch, SearchStats, StopReason, StopRule};
 use crate::{Algorithm, Clock, CompileError, CompileOptions, Objective, Observer, Progress};
 use reuse::PreviousSchedule;
 
@@ -61,6 +62,7 @@ pub struct Compiler<'a> {
     machine: Arc<Machine>,
     options: CompileOptions,
     stop: Option<Box<dyn Fn() -> bool + 'a>>,
+    interrupt: Interrupt,
     clock: Option<Box<dyn Fn() -> Duration + Sync + 'a>>,
     previous: Option<&'a Schedule>,
     groups: Vec<Vec<String>>,
@@ -84,6 +86,7 @@ impl<'a> Compiler<'a> {
             machine: machine.clone(),
             options: CompileOptions::default(),
             stop: None,
+            interrupt: Interrupt::default(),
             clock: None,
             previous: None,
             groups: Vec::new(),
@@ -139,6 +142,14 @@ impl<'a> Compiler<'a> {
         Self { stop: Some(Box::new(should_stop)), ..self }
     }
 
+    /// Ends the search early when `interrupt` asks for it, within a planner also: the best plan that
+    /// was found is the result, and that of the paper's algorithm if there is none yet. Unlike
+    /// [`Compiler::stop_when`], this does not make the search continue. The result of an interrupted
+    /// search depends on the moment of the request ([`StopReason::Interrupted`]).
+    pub fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
+    }
+
     /// Measures the time of each planner ([`crate::Trial::seconds`]) with a clock, which returns
     /// the time since some fixed moment. The result does not depend on it.
     pub fn clock(self, clock: impl Fn() -> Duration + Sync + 'a) -> Self {
@@ -187,6 +198,7 @@ impl<'a> Compiler<'a> {
             machine: &self.machine,
             options: &self.options,
             should_stop: self.stop.as_deref(),
+            interrupt: &self.interrupt,
             clock: self.clock.as_deref(),
             previous: self.previous,
             checks: PlanChecks::Deferred,
@@ -210,10 +222,17 @@ impl<'a> Compiler<'a> {
         &mut self,
         sets: impl IntoIterator<Item = ConnectionSet>,
     ) -> Result<Compiled, CompileError> {
-        let program = Program::new(sets.into_iter().map(Arc::new).collect())
-            .map_err(|e| InputError::new("<sets>", At::Path(e.place), e.message))?;
-        self.compile(&program)
+        self.compile(&program_of(sets)?)
     }
+}
+
+/// The program of some sets, in this order.
+///
+/// # Errors
+/// Two sets with the same name.
+pub fn program_of(sets: impl IntoIterator<Item = ConnectionSet>) -> Result<Program, CompileError> {
+    let program = Program::new(sets.into_iter().map(Arc::new).collect());
+    Ok(program.map_err(|e| InputError::new("<sets>", At::Path(e.place), e.message))?)
 }
 
 /// Everything that a compilation depends on, except for the program.
@@ -222,6 +241,7 @@ struct CompileContext<'a> {
     machine: &'a Arc<Machine>,
     options: &'a CompileOptions,
     should_stop: Option<&'a (dyn Fn() -> bool + 'a)>,
+    interrupt: &'a Interrupt,
     clock: Option<Clock<'a>>,
     previous: Option<&'a Schedule>,
     checks: PlanChecks,
@@ -348,16 +368,17 @@ fn search(
     bounds: &[BoundsReport],
     observer: &mut Observer<'_>,
 ) -> Result<Vec<PlannedSet>, CompileError> {
-    let CompileContext { machine, options, should_stop, clock, checks, .. } = context;
+    let CompileContext { machine, options, should_stop, interrupt, clock, checks, .. } = context;
     observer(Progress::Stage("planning"));
     let stop_rule = match (should_stop, options.max_plans) {
-        (Some(_), _) => StopRule::Interrupted,
+        (Some(_), _) => StopRule::Stopped,
         (None, Some(plans)) => StopRule::MaxPlans(plans.max(1)),
         (None, None) => StopRule::Converged,
     };
     let new_search = |(set, bounds): (_, &BoundsReport)| {
         PlanSearch::new(machine, set, bounds.summary(), options, stop_rule, checks)
             .with_clock(clock)
+            .interrupted_by(interrupt.clone())
     };
     let mut searches: Vec<PlanSearch<'_>> = sets.iter().zip(bounds).map(new_search).collect();
     let connections = sets.iter().map(|set| set.len()).sum::<usize>();
@@ -374,7 +395,10 @@ fn search(
         report_progress(&searches, observer);
         if should_stop.is_some_and(|should_stop| should_stop()) {
             let with_plan = searches.iter_mut().filter(|search| search.can_stop());
-            with_plan.for_each(PlanSearch::interrupt);
+            with_plan.for_each(|search| search.stop(StopReason::TimeLimit));
+        }
+        if interrupt.is_requested() {
+            searches.iter_mut().for_each(|search| search.stop(StopReason::Interrupted));
         }
     }
     observer(Progress::Stage("pricing"));

@@ -21,16 +21,14 @@
 //! The time is near-linear: everything is sorted once and merged.
 
 use conset_ir::convert::index;
-use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, Machine, Origin, PhaseId, Schedule, SetSchedule,
-    Slot,
-};
+use conset_ir::{CellId, ChannelId, Connection, ConnectionId, PhaseId, SetSchedule, Slot};
 use serde::Serialize;
 
 use crate::compiled::Compiled;
 use crate::pairing::ConnectionPairs;
-use crate::part_diff;
 pub use crate::part_diff::{NumberChange, PartChange, PartDiff};
+use crate::schedule_diff::change;
+pub use crate::schedule_diff::{Both, ScheduleDiff, ValueChange};
 use crate::table_diff;
 pub use crate::table_diff::{CellTable, EntryChange, TableDiff, TruncatedList};
 
@@ -40,41 +38,11 @@ pub use crate::table_diff::{CellTable, EntryChange, TableDiff, TruncatedList};
 pub struct Diff {
     /// Whether there are none.
     pub identical: bool,
-    /// Differences between the machines.
-    pub machine: Vec<ValueChange>,
-    /// Differences between the origins of the schedules.
-    pub origin: Vec<ValueChange>,
-    /// Differences between parts and node numbers; `None` if neither schedule was made for parts.
-    pub parts: Option<PartDiff>,
-    /// Sets only in the first.
-    pub removed: Vec<String>,
-    /// Sets only in the second.
-    pub added: Vec<String>,
-    /// Whether the common sets are executed in another order.
-    pub reordered: bool,
+    /// The differences between machines, origins and parts, and which sets both have.
+    #[serde(flatten)]
+    pub schedule: ScheduleDiff,
     /// The common sets, in the order of the second.
     pub sets: Vec<SetDiff>,
-}
-
-/// A value before and after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ValueChange {
-    /// The name of the value.
-    pub what: String,
-    /// Before.
-    pub a: String,
-    /// After.
-    pub b: String,
-}
-
-/// A number before and after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Both<T> {
-    /// Before.
-    pub a: T,
-    /// After.
-    pub b: T,
 }
 
 /// The differences between two compilations of a set.
@@ -208,31 +176,7 @@ pub struct PlacedPart {
 /// Near-linear in connections, hops and forwarding entries.
 pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
     let (first, second) = (a.schedule(), b.schedule());
-    let machine = machine_changes(first.machine(), second.machine());
-    let mut names: Vec<(&str, usize)> = rows_by_name(first);
-    names.sort_unstable();
-    let row_in_a = |name: &str| {
-        let found = names.binary_search_by_key(&name, |pair| pair.0);
-        found.ok().map(|at| names[at].1)
-    };
-    let mut common = Vec::new();
-    let mut added = Vec::new();
-    for (name, row) in rows_by_name(second) {
-        match row_in_a(name) {
-            Some(before) => common.push((before, row)),
-            None => added.push(name.to_owned()),
-        }
-    }
-    let mut is_common = vec![false; first.sets().len()];
-    for &(before, _) in &common {
-        is_common[before] = true;
-    }
-    let removed: Vec<String> = rows_by_name(first)
-        .into_iter()
-        .filter(|&(_, row)| !is_common[row])
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    let reordered = !common.is_sorted();
+    let (schedule, common) = ScheduleDiff::of(first, second, limit);
     let same_links = first.machine().topology() == second.machine().topology();
     let sets: Vec<SetDiff> = common
         .into_iter()
@@ -241,73 +185,8 @@ pub fn diff(a: &Compiled, b: &Compiled, limit: usize) -> Diff {
             SetCompare { a: side(a, row_a), b: side(b, row_b), same_links, limit }.run()
         })
         .collect();
-    let parts = part_diff::compare(first, second, limit);
-    Diff {
-        identical: machine.is_empty()
-            && parts.as_ref().is_none_or(|parts| parts.identical)
-            && removed.is_empty()
-            && added.is_empty()
-            && !reordered
-            && sets.iter().all(|set| set.identical),
-        machine,
-        origin: origin_changes(first.origin(), second.origin()),
-        parts,
-        removed,
-        added,
-        reordered,
-        sets,
-    }
-}
-
-fn rows_by_name(schedule: &Schedule) -> Vec<(&str, usize)> {
-    let names = schedule.sets().iter().map(|set| set.timetable.routing().set().name());
-    names.zip(0..).collect()
-}
-
-fn change(what: &str, a: &dyn ToString, b: &dyn ToString) -> Option<ValueChange> {
-    let (a, b) = (a.to_string(), b.to_string());
-    (a != b).then(|| ValueChange { what: what.to_owned(), a, b })
-}
-
-pub(crate) fn machine_changes(a: &Machine, b: &Machine) -> Vec<ValueChange> {
-    let mut changes = Vec::new();
-    changes.extend(change("name", &a.name(), &b.name()));
-    if a.topology() != b.topology() {
-        let shape = |m: &Machine| {
-            format!("{} ({} cells, {} links)", m.topology(), m.cell_count(), m.link_count())
-        };
-        changes.push(ValueChange { what: "topology".to_owned(), a: shape(a), b: shape(b) });
-    }
-    for (before, after) in a.parameters().numbers().into_iter().zip(b.parameters().numbers()) {
-        changes.extend(change(before.0, &before.1, &after.1));
-    }
-    let duplex = |m: &Machine| format!("{:?}", m.parameters().duplex).to_lowercase();
-    changes.extend(change("duplex", &duplex(a), &duplex(b)));
-    let protocol = |m: &Machine| m.parameters().protocol.name();
-    changes.extend(change("protocol", &protocol(a), &protocol(b)));
-    let cells = |m: &Machine| listed(m.dead_cells().iter().map(ToString::to_string));
-    changes.extend(change("dead_cells", &cells(a), &cells(b)));
-    let links = |m: &Machine| listed(m.dead_links().iter().map(|(x, y)| format!("{x} -> {y}")));
-    changes.extend(change("dead_links", &links(a), &links(b)));
-    changes
-}
-
-fn listed(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.collect();
-    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
-}
-
-/// Images have no origin; origins are compared only if both programs have one.
-fn origin_changes(a: Option<&Origin>, b: Option<&Origin>) -> Vec<ValueChange> {
-    let (Some(a), Some(b)) = (a, b) else { return Vec::new() };
-    [
-        change("generator", &a.generator, &b.generator),
-        change("algorithm", &a.algorithm, &b.algorithm),
-        change("seed", &a.seed, &b.seed),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let identical = schedule.is_empty() && sets.iter().all(|set| set.identical);
+    Diff { identical, schedule, sets }
 }
 
 /// A set of one of the programs, with the parts of each connection.

@@ -27,7 +27,7 @@
 //! let measured = run::run(&compiled, 1, false, &mut |_| ())?;
 //! assert!(measured[0].summary.payload_ok);
 //! assert_eq!(measured[0].summary.words, 1600);
-//! assert!(measured[0].summary.bound_ratio >= 1.0);
+//! assert!(measured[0].summary.clocks_over_bound >= 1.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -41,6 +41,7 @@
 pub mod assemble;
 pub mod bounds;
 pub mod chart;
+pub mod choice;
 mod compiled;
 mod compiler;
 pub mod diff;
@@ -60,21 +61,23 @@ mod progress;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+mod schedule_diff;
 mod search;
 pub mod step_views;
 pub mod steps;
 mod table_diff;
 pub mod why;
 
-pub use assemble::{Assembled, assemble};
+pub use assemble::{Assembled, assemble, place_parts};
 pub use bounds::{bound_ratio, lower_bounds, total_bounds};
 pub use compiled::{Compiled, CompiledSet};
-pub use compiler::{Compiler, with_witnesses};
+pub use compiler::{Compiler, program_of, with_witnesses};
 pub use conset_codegen as codegen;
 pub use conset_fabric as fabric;
 pub use conset_ir as ir;
 pub use conset_mesh as mesh;
 pub use conset_partition_route as partition_route;
+pub use conset_planner::Interrupt;
 pub use conset_scheduler as scheduler;
 pub use conset_verify as verify;
 pub use error::CompileError;

@@ -5,10 +5,10 @@
 //! exchange are compared, because a schedule has the numbers of these only. Images and the schedules
 //! of connection sets have neither parts nor numbers; with one of them, there is nothing to compare.
 
-use conset_ir::{CellId, PartMap, Schedule};
+use conset_ir::{CellId, PartMap, ScheduleOf, ScheduledSet};
 use serde::Serialize;
 
-use crate::diff::Both;
+use crate::schedule_diff::Both;
 use crate::table_diff::TruncatedList;
 
 /// The differences between the parts and node numbers of two schedules.
@@ -50,7 +50,11 @@ pub struct NumberChange {
 }
 
 /// Compares the parts of two schedules; `None` if neither has any.
-pub(crate) fn compare(a: &Schedule, b: &Schedule, limit: usize) -> Option<PartDiff> {
+pub(crate) fn compare<S: ScheduledSet>(
+    a: &ScheduleOf<S>,
+    b: &ScheduleOf<S>,
+    limit: usize,
+) -> Option<PartDiff> {
     let maps = (a.part_map(), b.part_map());
     if maps == (None, None) {
         return None;
@@ -82,10 +86,10 @@ pub(crate) fn compare(a: &Schedule, b: &Schedule, limit: usize) -> Option<PartDi
 }
 
 /// The nodes in the lists of all sets, ascending.
-fn exchanged_nodes(schedule: &Schedule) -> Vec<u32> {
+fn exchanged_nodes<S: ScheduledSet>(schedule: &ScheduleOf<S>) -> Vec<u32> {
     let mut nodes = Vec::new();
     for set in schedule.sets() {
-        let set = set.timetable.routing().set();
+        let set = set.set();
         let lists = set.nodes().into_iter();
         nodes.extend(lists.flat_map(|lists| set.iter().flat_map(|(id, _)| lists.of(id))));
     }

@@ -351,7 +351,9 @@ impl Pricing<'_> {
         row.steps_model = self.own(plan.predicted_clocks);
         if self.options.measure {
             match StepMeasurement::new(&plan, self.options.seed, false) {
-                Ok(run) if run.summary.payload_ok => row.measured = measured(run.summary.clocks),
+                Ok(run) if run.summary.payload_ok => {
+                    row.measured = measured(run.summary.measured_clocks);
+                }
                 Ok(_) => row.refused = Some(WRONG_WORDS.to_owned()),
                 Err(error) => row.refused = Some(error.to_string()),
             }
@@ -415,7 +417,8 @@ impl Pricing<'_> {
         if self.options.measure {
             match run::run(&compiled, self.options.seed, false, &mut |_| ()) {
                 Ok(runs) if runs.iter().all(|run| run.summary.payload_ok) => {
-                    row.measured = measured(runs.iter().map(|run| run.summary.clocks).sum());
+                    row.measured =
+                        measured(runs.iter().map(|run| run.summary.measured_clocks).sum());
                 }
                 Ok(_) => row.refused = Some(WRONG_WORDS.to_owned()),
                 Err(error) => row.refused = Some(error.to_string()),

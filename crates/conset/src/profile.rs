@@ -48,7 +48,7 @@ use conset_ir::{CellId, ConnectionSet, Direction, Machine, PhaseId, SetSchedule,
 use conset_scheduler::Prediction;
 use serde::Serialize;
 
-pub use critical_path::{CriticalPath, PathCause, PathClocks, PathSegment, Slack};
+pub use critical_path::{CriticalPath, PathCause, PathClocks, PathSegment, Slack, StreamSlack};
 use transfers::{PhaseTransfers, PortLayout, Transport};
 
 /// Clocks of a port, or sums of them.

@@ -10,7 +10,7 @@
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Machine};
 
-use crate::diff::machine_changes;
+use crate::schedule_diff::machine_changes;
 
 /// Describes the first difference between the contents of a file and those of an input; `None` if
 /// there is none. Linear in the sets.

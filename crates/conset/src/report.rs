@@ -5,8 +5,11 @@
 //! error.
 
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Parameters, Schedule, SetSchedule};
+use conset_ir::{
+    Binding, CellId, ConnectionSet, Machine, Parameters, Schedule, SetSchedule, SetSteps,
+};
 use conset_mesh::halo::HaloSummary;
+use conset_verify::{Rejection, Violation};
 use serde::Serialize;
 
 use crate::bound_ratio;
@@ -57,11 +60,9 @@ pub struct SetSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Predicted clocks divided by the bound.
-    #[serde(rename = "clocks_over_bound")]
-    pub bound_ratio: f64,
+    pub clocks_over_bound: f64,
     /// Phases divided by the bound.
-    #[serde(rename = "phases_over_bound")]
-    pub phases_bound_ratio: f64,
+    pub phases_over_bound: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
     /// Whether the phases are at the bound, and so the fewest possible.
@@ -87,9 +88,9 @@ impl SetSummary {
     pub fn new(schedule: &SetSchedule, compiled: &CompiledSet) -> Self {
         let routing = schedule.timetable.routing();
         let bounds = schedule.bounds;
-        let bound_ratio = bound_ratio(schedule.predicted_clocks, bounds.clocks);
+        let clocks_over_bound = bound_ratio(schedule.predicted_clocks, bounds.clocks);
         let phases = to_u64(routing.phases().len());
-        let phases_bound_ratio = self::bound_ratio(phases, u64::from(bounds.phases));
+        let phases_over_bound = bound_ratio(phases, u64::from(bounds.phases));
         Self {
             set: routing.set().name().to_owned(),
             connections: routing.set().len(),
@@ -100,8 +101,8 @@ impl SetSummary {
             predicted_clocks: schedule.predicted_clocks,
             bound_clocks: bounds.clocks,
             bound_clocks_by: bounds.clocks_by,
-            bound_ratio,
-            phases_bound_ratio,
+            clocks_over_bound,
+            phases_over_bound,
             bound_of: BoundOf::of(routing.set()),
             fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
@@ -190,6 +191,97 @@ impl MachineSummary {
     }
 }
 
+/// A set of a schedule that the checker refused: numbers that can be counted. What the schedule
+/// claims of its bounds and clocks is not among them.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct UncheckedSet {
+    /// The set's name.
+    pub set: String,
+    /// Number of connections.
+    pub connections: usize,
+    /// Words of all connections.
+    pub words: u64,
+    /// Phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<usize>,
+    /// Steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Messages of these steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<usize>,
+}
+
+impl UncheckedSet {
+    fn new(set: &ConnectionSet) -> Self {
+        Self {
+            set: set.name().to_owned(),
+            connections: set.len(),
+            words: set.words(),
+            phases: None,
+            steps: None,
+            messages: None,
+        }
+    }
+
+    /// A set of phases.
+    pub fn of_phases(set: &SetSchedule) -> Self {
+        let routing = set.timetable.routing();
+        Self { phases: Some(routing.phases().len()), ..Self::new(routing.set()) }
+    }
+
+    /// A set of steps.
+    pub fn of_steps(set: &SetSteps) -> Self {
+        let messages = set.steps.messages();
+        let (steps, messages) = (Some(messages.steps()), Some(messages.len()));
+        Self { steps, messages, ..Self::new(set.steps.set()) }
+    }
+}
+
+/// A violation of a rule of the checker.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ViolationReport {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The set's name.
+    pub set: String,
+    /// Where it is, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u32>,
+    /// The step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u32>,
+    /// The connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u32>,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl ViolationReport {
+    fn new(violation: &Violation) -> Self {
+        Self {
+            rule: violation.rule.name(),
+            set: violation.set.clone(),
+            phase: violation.phase.map(|id| id.0),
+            step: violation.step.map(|id| id.0),
+            cell: violation.cell.map(|id| id.0),
+            connection: violation.connection.map(|id| id.0),
+            message: violation.message.clone(),
+        }
+    }
+
+    /// The violations that a rejection lists.
+    pub fn of(rejection: &Rejection) -> Vec<Self> {
+        rejection.violations().iter().map(Self::new).collect()
+    }
+}
+
 /// The summary of the parts of a mesh.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -271,13 +363,11 @@ pub struct MessagesSummary {
     /// `mixed`.
     pub order: &'static str,
     /// Clocks measured on the fabric.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Clocks by the paper's cost model, which leaves out congestion.
     pub predicted_clocks: u64,
     /// Clocks by messages divided by clocks by connections; above 1 if connections are faster.
-    #[serde(rename = "clocks_over_phases")]
-    pub ratio: f64,
+    pub clocks_over_phases: f64,
     /// Messages sent.
     pub messages: usize,
     /// Words of data delivered.
@@ -293,14 +383,14 @@ pub struct MessagesSummary {
 impl MessagesSummary {
     /// The sum over several sets, for an execution by connections that took `clocks`.
     pub fn sum(all: &[&Self], clocks: u64, parameters: &Parameters) -> Self {
-        let own = all.iter().map(|m| m.clocks).sum();
+        let own = all.iter().map(|m| m.measured_clocks).sum();
         let words = all.iter().map(|m| m.words).sum();
         let order = all.first().map_or("given", |first| first.order);
         Self {
             order: if all.iter().all(|m| m.order == order) { order } else { "mixed" },
-            clocks: own,
+            measured_clocks: own,
             predicted_clocks: all.iter().map(|m| m.predicted_clocks).sum(),
-            ratio: bound_ratio(own, clocks),
+            clocks_over_phases: bound_ratio(own, clocks),
             messages: all.iter().map(|m| m.messages).sum(),
             words,
             word_hops: all.iter().map(|m| m.word_hops).sum(),
@@ -325,8 +415,7 @@ pub struct RunSummary {
     /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
     /// Clocks measured on the fabric, context switches included.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Clocks predicted by the cost model.
     pub predicted_clocks: u64,
     /// Lower bound on the clocks.
@@ -334,8 +423,7 @@ pub struct RunSummary {
     /// The kind of that bound.
     pub bound_clocks_by: Binding,
     /// Clocks divided by the bound.
-    #[serde(rename = "clocks_over_bound")]
-    pub bound_ratio: f64,
+    pub clocks_over_bound: f64,
     /// What the bounds are bounds of.
     pub bound_of: BoundOf,
     /// Predicted minus measured, in percent of measured.
@@ -366,13 +454,11 @@ pub struct StepsComparison {
     /// The planner of the plan.
     pub planner: String,
     /// Clocks measured on the fabric.
-    #[serde(rename = "measured_clocks")]
-    pub clocks: u64,
+    pub measured_clocks: u64,
     /// Predicted clocks, if they are stated.
     pub predicted_clocks: Option<u64>,
     /// Clocks by steps divided by clocks by connections; above 1 if connections are faster.
-    #[serde(rename = "clocks_over_phases")]
-    pub ratio: f64,
+    pub clocks_over_phases: f64,
     /// Steps.
     pub steps: usize,
     /// Messages sent.

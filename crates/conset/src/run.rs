@@ -90,18 +90,18 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     let report = &checked.report;
     let parameters = routing.machine().parameters();
     let error = to_f64(schedule.predicted_clocks) - to_f64(report.clocks);
-    let bound_ratio = bound_ratio(report.clocks, schedule.bounds.clocks);
+    let clocks_over_bound = bound_ratio(report.clocks, schedule.bounds.clocks);
     RunSummary {
         set: set.name().to_owned(),
         phases: report.phases.len(),
         bound_phases: schedule.bounds.phases,
         bound_phases_by: schedule.bounds.phases_by,
         fewest_phases: report.phases.len() == index(schedule.bounds.phases),
-        clocks: report.clocks,
+        measured_clocks: report.clocks,
         predicted_clocks: schedule.predicted_clocks,
         bound_clocks: schedule.bounds.clocks,
         bound_clocks_by: schedule.bounds.clocks_by,
-        bound_ratio,
+        clocks_over_bound,
         bound_of: BoundOf::of(set),
         model_error_percent: if report.clocks == 0 {
             0.0
@@ -142,9 +142,9 @@ pub fn compare_with_messages(
         let (order, report) = fastest(machine, set, options, orders)?;
         run.summary.messages = Some(MessagesSummary {
             order: order.name(),
-            clocks: report.clocks,
+            measured_clocks: report.clocks,
             predicted_clocks: messages::predict(machine, set),
-            ratio: bound_ratio(report.clocks, run.summary.clocks),
+            clocks_over_phases: bound_ratio(report.clocks, run.summary.measured_clocks),
             messages: report.messages,
             words: report.words,
             word_hops: report.word_hops,
@@ -182,9 +182,9 @@ pub fn compare_with_steps(
         let planner = search.trials.iter().find(|trial| trial.best);
         run.summary.steps = Some(StepsComparison {
             planner: planner.map(|trial| trial.planner.clone()).unwrap_or_default(),
-            clocks: summary.clocks,
+            measured_clocks: summary.measured_clocks,
             predicted_clocks: summary.predicted_clocks,
-            ratio: bound_ratio(summary.clocks, run.summary.clocks),
+            clocks_over_phases: bound_ratio(summary.measured_clocks, run.summary.measured_clocks),
             steps: summary.steps,
             messages: summary.messages,
             payload_ok: summary.payload_ok,

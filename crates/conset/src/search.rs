@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
-use conset_planner::{self as planner, Planner, Routed, Task, Work};
+use conset_planner::{self as planner, Interrupt, Planner, Routed, Task, Work};
 use conset_scheduler::{Prediction, predict};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -79,8 +79,8 @@ pub(crate) enum StopRule {
     Converged,
     /// After a number of plans.
     MaxPlans(u32),
-    /// When the caller interrupts it.
-    Interrupted,
+    /// When the caller stops it.
+    Stopped,
 }
 
 /// Why a search ended.
@@ -102,6 +102,8 @@ pub enum StopReason {
     /// The caller stopped the search, so the result depends on the speed of the computer.
     #[serde(rename = "time")]
     TimeLimit,
+    /// The caller interrupted the search ([`Interrupt`]), so the result depends on that moment.
+    Interrupted,
 }
 
 /// A plan that was tried: its planner and its price.
@@ -238,6 +240,11 @@ impl<'a> PlanSearch<'a> {
         }
     }
 
+    /// Ends planners early when `interrupt` asks for it.
+    pub(crate) fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { task: self.task.interrupted_by(interrupt), ..self }
+    }
+
     /// Measures the time of planners with a clock.
     pub(crate) fn with_clock(self, clock: Option<Clock<'a>>) -> Self {
         Self { clock, ..self }
@@ -248,15 +255,15 @@ impl<'a> PlanSearch<'a> {
         self.stop_reason.is_some()
     }
 
-    /// Whether the search may be interrupted: it has a plan, or refused one, so that the paper's
+    /// Whether a time limit may end the search: it has a plan, or refused one, so that the paper's
     /// algorithm can take its place.
     pub(crate) fn can_stop(&self) -> bool {
         self.best.is_some() || self.refused > 0
     }
 
-    /// Ends the search, because the time is up.
-    pub(crate) fn interrupt(&mut self) {
-        self.stop_reason.get_or_insert(StopReason::TimeLimit);
+    /// Ends the search.
+    pub(crate) fn stop(&mut self, reason: StopReason) {
+        self.stop_reason.get_or_insert(reason);
     }
 
     /// The number of plans made, and of those to make as far as that is known.
@@ -264,7 +271,7 @@ impl<'a> PlanSearch<'a> {
         let total = match self.stop_rule {
             StopRule::Converged => to_u64(self.standard.len()),
             StopRule::MaxPlans(most) => u64::from(most),
-            StopRule::Interrupted => 0,
+            StopRule::Stopped => 0,
         };
         (u64::from(self.made), total)
     }
@@ -284,7 +291,7 @@ impl<'a> PlanSearch<'a> {
             StopRule::Converged => return None,
             // Attempts without a plan are not replaced without limit.
             StopRule::MaxPlans(most) if extra >= u64::from(most) => return None,
-            StopRule::MaxPlans(_) | StopRule::Interrupted => (),
+            StopRule::MaxPlans(_) | StopRule::Stopped => (),
         }
         let colorable = self.colorable && self.task.set().len() <= SEARCHED;
         let for_time = self.options.objective == Objective::Time;
@@ -434,6 +441,10 @@ impl<'a> PlanSearch<'a> {
             Ok(plans) => plans,
             Err(infeasible) => return Some(Err(infeasible)),
         };
+        // Of a planner that was interrupted nothing better is expected.
+        if self.best.is_some() && self.task.interrupt().is_requested() {
+            return None;
+        }
         let candidate = |plan| {
             let mut priced = price(plan, route.seed, self.pricing)?;
             priced.work_limited |= work.stopped;
@@ -492,7 +503,10 @@ impl<'a> PlanSearch<'a> {
     fn two_chains(&self, from: [(&Priced, bool); 2], streams: u64, seed: u64) -> Candidate {
         let chain = |(from, even): (&Priced, bool), seed: u64| {
             let base = merged(from.clone(), seed)?;
-            Candidate::Ok(locally_improved(&base, even, streams, seed)?.unwrap_or(base))
+            Candidate::Ok(
+                locally_improved(&base, even, streams, seed, self.task.interrupt())?
+                    .unwrap_or(base),
+            )
         };
         let [a, b] = from;
         let (a, b) = rayon::join(|| chain(a, seed), || chain(b, seed.wrapping_add(1 << 33)));
@@ -501,7 +515,7 @@ impl<'a> PlanSearch<'a> {
     }
 
     /// The best plan and the statistics of the search; the plan of the paper's algorithm if every
-    /// other plan was refused.
+    /// other plan was refused, or if the search was interrupted before its first plan.
     ///
     /// # Errors
     /// No planner applied, which is a bug; no plan was accepted and the paper's algorithm fails.
@@ -509,7 +523,7 @@ impl<'a> PlanSearch<'a> {
         let mut stop_reason = self.stop_reason.unwrap_or(StopReason::Converged);
         let good = self.best.as_ref().is_some_and(|best| self.is_good(best));
         let Some(best) = self.best.take() else {
-            if self.refused == 0 {
+            if self.refused == 0 && stop_reason != StopReason::Interrupted {
                 return Err(CompileError::bug("the router", &"no planner applies"));
             }
             let (machine, set) = (self.task.machine(), self.task.set());

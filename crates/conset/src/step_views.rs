@@ -6,8 +6,6 @@
 //! Two plans are compared set by set; their connections match as those of phases do, by name or by
 //! ends.
 
-use std::collections::BTreeMap;
-
 use conset_fabric::messages::MessageRoutes;
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, LinkId, SetSteps, StepId, StepSchedule};
@@ -15,6 +13,7 @@ use conset_scheduler::steps::predict_ends;
 use serde::Serialize;
 
 use crate::pairing::ConnectionPairs;
+use crate::schedule_diff::ScheduleDiff;
 
 /// Why the words of a connection arrive when they do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,11 +40,9 @@ pub struct StepHop {
     /// Its step.
     pub step: StepId,
     /// The cell that sends it.
-    #[serde(rename = "source")]
-    pub from: CellId,
+    pub source: CellId,
     /// The cell that receives it.
-    #[serde(rename = "target")]
-    pub to: CellId,
+    pub target: CellId,
     /// The words of the piece.
     pub words: u32,
     /// The words of all pieces of the message.
@@ -66,11 +63,9 @@ pub struct EarlierMessage {
     /// Its step.
     pub step: StepId,
     /// The cell that sends it.
-    #[serde(rename = "source")]
-    pub from: CellId,
+    pub source: CellId,
     /// The cell that receives it.
-    #[serde(rename = "target")]
-    pub to: CellId,
+    pub target: CellId,
     /// Clocks until it has been received, as predicted.
     pub received: u64,
 }
@@ -104,8 +99,8 @@ pub fn why(set: &SetSteps, x: ConnectionId) -> StepWhy {
         let message = messages.get(index(last));
         Some(EarlierMessage {
             step: step_of[index(last)],
-            from: message.source,
-            to: message.target,
+            source: message.source,
+            target: message.target,
             received: ends[index(last)],
         })
     };
@@ -114,8 +109,8 @@ pub fn why(set: &SetSteps, x: ConnectionId) -> StepWhy {
         for piece in message.pieces.iter().filter(|piece| piece.connection == x) {
             hops.push(StepHop {
                 step: step_of[row],
-                from: message.source,
-                to: message.target,
+                source: message.source,
+                target: message.target,
                 words: piece.words,
                 message_words: message.words(),
                 pieces: message.pieces.len(),
@@ -139,15 +134,12 @@ pub fn why(set: &SetSteps, x: ConnectionId) -> StepWhy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StepDiff {
-    /// Whether machine, sets and messages are equal.
+    /// Whether there are none.
     pub identical: bool,
-    /// Whether the machines are equal.
-    pub same_machine: bool,
-    /// Sets that only the first schedule has.
-    pub removed: Vec<String>,
-    /// Sets that only the second schedule has.
-    pub added: Vec<String>,
-    /// The sets of both.
+    /// The differences between machines, origins and parts, and which sets both have.
+    #[serde(flatten)]
+    pub schedule: ScheduleDiff,
+    /// The sets of both, in the order of the second.
     pub sets: Vec<StepSetDiff>,
 }
 
@@ -177,30 +169,13 @@ pub struct StepSetDiff {
     pub moved: usize,
 }
 
-/// Compares two schedules of steps.
-pub fn diff(a: &StepSchedule, b: &StepSchedule) -> StepDiff {
-    let (sets_a, sets_b) = (by_name(a), by_name(b));
-    let missing = |from: &StepSchedule, to: &BTreeMap<&str, &SetSteps>| -> Vec<String> {
-        let names = from.sets().iter().map(name);
-        names.filter(|name| !to.contains_key(name)).map(str::to_owned).collect()
-    };
-    let same_machine = a.machine() == b.machine();
-    let pairs = a.sets().iter().filter_map(|set| Some((set, *sets_b.get(name(set))?)));
+/// Compares two schedules of steps. `limit` is the length to which lists of details are truncated.
+pub fn diff(a: &StepSchedule, b: &StepSchedule, limit: usize) -> StepDiff {
+    let (schedule, common) = ScheduleDiff::of(a, b, limit);
+    let pairs = common.into_iter().map(|(before, after)| (&a.sets()[before], &b.sets()[after]));
     let sets: Vec<StepSetDiff> = pairs.map(|(a, b)| set_diff(a, b)).collect();
-    let (removed, added) = (missing(a, &sets_b), missing(b, &sets_a));
-    let identical = same_machine
-        && removed.is_empty()
-        && added.is_empty()
-        && sets.iter().all(|set| set.identical);
-    StepDiff { identical, same_machine, removed, added, sets }
-}
-
-fn name(set: &SetSteps) -> &str {
-    set.steps.set().name()
-}
-
-fn by_name(schedule: &StepSchedule) -> BTreeMap<&str, &SetSteps> {
-    schedule.sets().iter().map(|set| (name(set), set)).collect()
+    let identical = schedule.is_empty() && sets.iter().all(|set| set.identical);
+    StepDiff { identical, schedule, sets }
 }
 
 fn set_diff(a: &SetSteps, b: &SetSteps) -> StepSetDiff {
@@ -254,7 +229,7 @@ fn ways(set: &SetSteps) -> Vec<Way> {
 mod tests {
     use std::sync::Arc;
 
-    use conset_ir::{Connection, ConnectionSet, Machine};
+    use conset_ir::{Connection, ConnectionSet, Machine, PartMap, Program};
 
     use super::*;
     use crate::steps::{StepAlgorithm, StepCompiler};
@@ -275,7 +250,7 @@ mod tests {
         // x6 is from c0 to c7, over c4 and c6.
         let why = why(set, ConnectionId(6));
         let cells: Vec<(u32, u32)> =
-            why.messages.iter().map(|hop| (hop.from.0, hop.to.0)).collect();
+            why.messages.iter().map(|hop| (hop.source.0, hop.target.0)).collect();
         assert_eq!(cells, [(0, 4), (4, 6), (6, 7)]);
         assert!(why.messages[0].after.is_none());
         assert!(why.messages.windows(2).all(|pair| pair[0].received < pair[1].received));
@@ -289,12 +264,37 @@ mod tests {
         let balanced = StepAlgorithm::parse("balanced").unwrap();
         let (a, b, c) =
             (compiled(pairwise), compiled(balanced), compiled(StepAlgorithm::Recursive));
-        assert!(diff(&a, &a).identical);
-        let orders = &diff(&a, &b).sets[0];
+        assert!(diff(&a, &a, 0).identical);
+        let orders = &diff(&a, &b, 0).sets[0];
         assert!(!orders.identical && orders.rerouted == 0 && orders.moved > 0);
-        let levels = &diff(&a, &c).sets[0];
+        let levels = &diff(&a, &c, 0).sets[0];
         // Connections between cells that differ in one bit are direct in both.
         assert_eq!((levels.messages, levels.rerouted), ([56, 24], 32));
+    }
+
+    #[test]
+    fn other_parts_and_another_order_of_sets_are_differences() {
+        let machine = Arc::new(Machine::from_spec("hypercube:2").unwrap());
+        let set = |name: &str| {
+            let rows = vec![Connection::new(CellId(0), CellId(3), 5)];
+            Arc::new(ConnectionSet::new(name, rows).unwrap())
+        };
+        let made = |names: [&str; 2], cells: [u32; 2]| {
+            let program = Program::new(names.map(set).into()).unwrap();
+            let compiled = StepCompiler::new(&machine).compile(&program, &mut |_| ()).unwrap();
+            let parts = PartMap::new(cells.map(CellId).into(), 0, Vec::new()).unwrap();
+            compiled.schedule().clone().with_part_map(Some(parts)).unwrap()
+        };
+        let a = made(["s", "t"], [0, 3]);
+        assert!(diff(&a, &a, 9).identical);
+        let order = diff(&a, &made(["t", "s"], [0, 3]), 9);
+        assert!(!order.identical && order.schedule.reordered);
+        assert!(order.sets.iter().all(|set| set.identical));
+        let moved = diff(&a, &made(["s", "t"], [1, 3]), 9);
+        let parts = moved.schedule.parts.unwrap();
+        assert!(!moved.identical && !moved.schedule.reordered && parts.moved.total == 1);
+        let other = diff(&a, &made(["s", "u"], [0, 3]), 9).schedule;
+        assert_eq!((other.removed, other.added), (vec!["t".to_owned()], vec!["u".to_owned()]));
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             compiled.schedule().clone()
         };
         let counts = |names| {
-            let diff = diff(&made(["left", "right"]), &made(names));
+            let diff = diff(&made(["left", "right"]), &made(names), 0);
             (diff.sets[0].removed, diff.sets[0].added)
         };
         assert_eq!(counts(["left", "right"]), (0, 0));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use conset::{Algorithm, CompileOptions, Compiler, Progress, StopReason, input};
+use conset::{Algorithm, CompileOptions, Compiler, Interrupt, Progress, StopReason, input};
 use conset_ir::document::Document;
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Program, binary};
 
@@ -95,4 +95,36 @@ fn trying_goes_on_until_it_is_stopped_or_at_the_bound() {
     assert_eq!(compiled.sets()[2].search.as_ref().unwrap().stop_reason, StopReason::TimeLimit);
     // Where there is no time at all there is a plan of each set all the same.
     Compiler::new(&machine).options(options(None)).stop_when(|| true).compile(&program).unwrap();
+}
+
+#[test]
+fn an_interrupted_search_keeps_its_best_plan() {
+    let machine = machine("torus:4x4");
+    let uneven = Program::from(program(&machine).sets()[2].as_ref().clone());
+    // Before the first plan, and after it.
+    for after in [0, 1] {
+        let (interrupt, found) = (Interrupt::default(), Cell::new(0));
+        let ask = |found: u32| {
+            if found >= after {
+                interrupt.request();
+            }
+        };
+        ask(0);
+        let compiled = Compiler::new(&machine)
+            .options(options(Some(1000)))
+            .interrupted_by(interrupt.clone())
+            .observer(|progress| {
+                if let Progress::Found { .. } = progress {
+                    found.set(found.get() + 1);
+                    ask(found.get());
+                }
+            })
+            .compile(&uneven)
+            .unwrap();
+        let search = compiled.sets()[0].search.clone().unwrap();
+        assert_eq!(search.stop_reason, StopReason::Interrupted);
+        assert!(search.plans < 1000);
+        // The first planner may have a plan before it looks.
+        assert!(found.get() <= 1, "{after}");
+    }
 }

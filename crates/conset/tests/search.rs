@@ -19,7 +19,7 @@ fn quality(machine: &Arc<Machine>, program: &Program, objective: Objective) -> (
     let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
     assert!(run.payload_ok);
     let phases = bound_ratio(run.phases as u64, u64::from(run.bound_phases));
-    (run.phases, phases, bound_ratio(run.clocks, run.bound_clocks))
+    (run.phases, phases, bound_ratio(run.measured_clocks, run.bound_clocks))
 }
 
 fn pattern(spec: &str, words: u32, objective: Objective) -> (usize, f64, f64) {

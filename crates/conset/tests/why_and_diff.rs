@@ -281,7 +281,7 @@ fn every_kind_of_change_is_counted() {
     let b = adopted(timetable(&machine, set(&ends), &after));
     let found = diff(&a, &b, usize::MAX);
     let set = &found.sets[0];
-    assert!(!found.identical && found.machine.is_empty());
+    assert!(!found.identical && found.schedule.machine.is_empty());
     assert_eq!((set.common, set.renumbered), (4, 0));
     assert_eq!((set.moved, set.rerouted, set.restarted, set.rebooked), (1, 1, 2, 0));
     assert_eq!(set.phases, Both { a: 2, b: 1 });
@@ -310,8 +310,8 @@ fn connections_and_machines_that_change_are_told() {
     let a = compiled(&machine, &a, 1).unwrap();
     let b = compiled(&other, &b, 1).unwrap();
     let found = diff(&a, &b, usize::MAX);
-    assert_eq!(found.machine.len(), 1);
-    assert_eq!(found.machine[0].what, "t_sync");
+    assert_eq!(found.schedule.machine.len(), 1);
+    assert_eq!(found.schedule.machine[0].what, "t_sync");
     let set = &found.sets[0];
     assert_eq!((set.added.total, set.removed.total, set.changed.total), (1, 1, 1));
     assert_eq!(set.changed.first[0].changes[0].what, "words");
@@ -323,7 +323,7 @@ fn connections_and_machines_that_change_are_told() {
     let c = compiled(&machine, &renamed, 1).unwrap();
     let found = diff(&a, &c, 3);
     assert_eq!(
-        (found.removed.as_slice(), found.added.as_slice()),
+        (found.schedule.removed.as_slice(), found.schedule.added.as_slice()),
         (&["s".to_owned()][..], &["t".to_owned()][..])
     );
     assert!(!found.identical && diff(&c, &c, 3).identical);

@@ -119,6 +119,9 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
         let mut blocks = blocks(problem, &shapes);
         distribute(problem, &members, shapes.len(), &mut blocks);
         work += context.negotiate(&mut blocks, budget.saturating_sub(work));
+        if problem.interrupt.is_requested() {
+            return None;
+        }
         members = blocks.par_iter_mut().flat_map_iter(|b| context.evict_crowded(b)).collect();
         let mean = shapes.iter().map(|shape| shape.limit).sum::<u64>() / to_u64(shapes.len());
         let cost = channel_cost(problem, config, mean);

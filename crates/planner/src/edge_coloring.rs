@@ -20,6 +20,7 @@ use conset_ir::{ConnectionSet, Machine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::interrupt::Interrupt;
 use super::path_search::{PathSearch, UNIT};
 use super::paths::Paths;
 use conset_partition_route::network::{Distances, Network};
@@ -47,20 +48,31 @@ const ROUTE_EXPANSION_BUDGET: usize = 64;
 const HOT: f64 = 1.5;
 const COLD: f64 = 0.1;
 
-/// Searches for a coloring with `rounds` rounds, or more if an agent has more connections. Reroutes
-/// at most `routes` connections and expands at most `most` cells. Returns `None` for a machine or a
-/// set that is not supported.
+/// What a search may use.
+pub(super) struct ColoringLimits<'a> {
+    /// The rounds of the coloring; more if an agent has more connections.
+    pub(super) rounds: u32,
+    /// The maximum number of connections to reroute.
+    pub(super) routes: usize,
+    /// The maximum number of cells to expand.
+    pub(super) expanded: u64,
+    /// Ends the search early.
+    pub(super) interrupt: &'a Interrupt,
+}
+
+/// Searches for a coloring within limits. Returns `None` for a machine or a set that is not
+/// supported.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,
     network: &Network,
-    (rounds, routes): (u32, usize),
-    most: u64,
+    limits: &ColoringLimits<'_>,
     seed: u64,
 ) -> Option<Coloring> {
     if machine.parameters().duplex == conset_ir::Duplex::Half || set.is_empty() {
         return None;
     }
+    let &ColoringLimits { rounds, routes, expanded: most, interrupt } = limits;
     let rounds = busiest_port(set, network.cell_count()).max(rounds);
     let table =
         network.cell_count().checked_mul(index(rounds)).filter(|&n| n <= TABLE_MEMORY_LIMIT)?;
@@ -104,7 +116,7 @@ pub(super) fn search(
         let worked = usize::try_from(product / u128::from(most)).unwrap_or(usize::MAX);
         stopped |= worked > used && worked >= routes;
         let used = used.max(worked);
-        if used >= routes {
+        if used >= routes || interrupt.is_requested() {
             break;
         }
         let heat = HOT * (COLD / HOT).powf(to_f64(used) / to_f64(routes));

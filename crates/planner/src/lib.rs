@@ -43,6 +43,7 @@ mod cases;
 pub mod dense_pathfinder;
 mod edge_coloring;
 mod first_fit;
+mod interrupt;
 mod load_annealing;
 mod local_search;
 mod max_tree;
@@ -64,6 +65,7 @@ mod translation_symmetry;
 pub mod windowed_pathfinder;
 mod work;
 
+pub use interrupt::Interrupt;
 pub use local_search::{Runner, Streamed, local_search};
 pub use merge_phases::{TriedPairs, merge_phases, mergeable};
 pub use plan::{Found, Plan, Stream};

@@ -25,6 +25,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::max_tree::MaxTree;
 use super::path_search::{CLOSED, PathSearch, UNIT};
+use crate::interrupt::Interrupt;
 use crate::problem::ports;
 use crate::work::Work;
 use conset_partition_route::network::{Distances, Network};
@@ -59,6 +60,7 @@ pub(super) fn anneal(
     network: &Network,
     division: Division,
     (moves, work): (usize, &mut Work),
+    interrupt: &Interrupt,
     seed: u64,
 ) -> Division {
     let held = network.cell_count().saturating_mul(index(division.phases));
@@ -72,7 +74,7 @@ pub(super) fn anneal(
     let most = EXPANSION_LIMIT.min(MOVE_EXPANSION_LIMIT.saturating_mul(to_u64(moves)));
     for step in 0..moves {
         let used = to_f64(search.expanded) / to_f64(most);
-        if used >= 1.0 || best.0 <= search.least {
+        if used >= 1.0 || best.0 <= search.least || interrupt.is_requested() {
             break;
         }
         let heat = HOT * (COLD / HOT).powf((to_f64(step) / to_f64(moves)).max(used));

@@ -27,6 +27,7 @@ use conset_ir::{ConnectionId, Infeasible, Machine, StreamClocks, Timetable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::interrupt::Interrupt;
 use crate::portfolio::Routed;
 use crate::problem::ports;
 use candidate::{CandidatePhase, CandidatePlan, CandidateStream};
@@ -49,7 +50,8 @@ const TABLE_MEMORY_LIMIT: usize = 1 << 24;
 /// Cells and edges whose table entries cost as much as running one stream.
 const ROW: u64 = 64;
 
-/// Improves the plan of a timetable until about `steps` streams have been run.
+/// Improves the plan of a timetable until about `steps` streams have been run, or `interrupt` asks
+/// for the end.
 ///
 /// Returns the best plan visited, or `None` if none is better than the first. With `even`, the
 /// search first balances the loads of links.
@@ -61,6 +63,7 @@ pub fn local_search(
     even: bool,
     steps: u64,
     seed: u64,
+    interrupt: &Interrupt,
     run: &mut Runner<'_>,
 ) -> Result<Option<Routed>, Infeasible> {
     let (machine, set) = (timetable.routing().machine(), timetable.routing().set());
@@ -81,7 +84,7 @@ pub fn local_search(
         width: to_u64(row) / ROW,
         run,
     };
-    let better = search.anneal(even, steps, seed);
+    let better = search.anneal(even, steps, seed, interrupt);
     better.map(|phases| plan_of(machine, set, &network, &phases)).transpose()
 }
 
@@ -110,7 +113,13 @@ struct LocalSearch<'a, 'r> {
 
 impl LocalSearch<'_, '_> {
     /// The streams of the best phases visited, if they are better than the first.
-    fn anneal(&mut self, even: bool, steps: u64, seed: u64) -> Option<Vec<Vec<CandidateStream>>> {
+    fn anneal(
+        &mut self,
+        even: bool,
+        steps: u64,
+        seed: u64,
+        interrupt: &Interrupt,
+    ) -> Option<Vec<Vec<CandidateStream>>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.costs = (0..self.candidate.phases.len()).map(|_| Cost::default()).collect();
         for row in 0..self.costs.len() {
@@ -129,7 +138,7 @@ impl LocalSearch<'_, '_> {
         let mut now = sum(&self.costs, |cost| cost.all);
         let slack = SLACK * first / to_f64(self.costs.len());
         self.spent = 0;
-        while self.spent < steps {
+        while self.spent < steps && !interrupt.is_requested() {
             let left = 1.0 - to_f64(self.spent) / to_f64(steps);
             self.spent += 1;
             if !self.candidate.change(&mut rng) {

@@ -33,6 +33,8 @@ use conset_partition_route::apr::requirements::Requirements;
 use conset_partition_route::network::{Distances, Network};
 use conset_partition_route::{apr, channels, explain, routing_of_paths};
 
+use crate::edge_coloring::ColoringLimits;
+use crate::interrupt::Interrupt;
 use crate::paths::Paths;
 use crate::plan::Found;
 use crate::problem::{Problem, ports};
@@ -108,6 +110,7 @@ pub struct Task<'a> {
     machine: &'a Arc<Machine>,
     set: &'a Arc<ConnectionSet>,
     bounds: Bounds,
+    interrupt: Interrupt,
     problem: OnceLock<Option<Problem<'a>>>,
 }
 
@@ -115,7 +118,18 @@ impl<'a> Task<'a> {
     /// A task for a set on a machine, with the bounds of the set
     /// ([`conset_partition_route::bounds::bounds`]).
     pub fn new(machine: &'a Arc<Machine>, set: &'a Arc<ConnectionSet>, bounds: Bounds) -> Self {
-        Self { machine, set, bounds, problem: OnceLock::new() }
+        let interrupt = Interrupt::default();
+        Self { machine, set, bounds, interrupt, problem: OnceLock::new() }
+    }
+
+    /// The same, whose planners end when `interrupt` asks for it.
+    pub fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, problem: OnceLock::new(), ..self }
+    }
+
+    /// What ends the planners early.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// The machine.
@@ -135,7 +149,10 @@ impl<'a> Task<'a> {
 
     /// The problem; `None` as [`Problem::new`].
     fn problem(&self) -> Option<&Problem<'a>> {
-        let new = || Problem::new(self.machine, self.set, self.bounds);
+        let new = || {
+            let problem = Problem::new(self.machine, self.set, self.bounds)?;
+            Some(problem.interrupted_by(self.interrupt.clone()))
+        };
         self.problem.get_or_init(new).as_ref()
     }
 }
@@ -204,12 +221,10 @@ pub fn plans(
         Planner::TranslationSymmetry => {
             translation_symmetry_plan(machine, set)?.into_iter().collect()
         }
-        Planner::EdgeColoring => edge_coloring_plans(machine, set, bounds, options, work)?,
-        Planner::RoundPathfinder => round_pathfinder_plans(machine, set, bounds, options)?,
+        Planner::EdgeColoring => edge_coloring_plans(task, options, work)?,
+        Planner::RoundPathfinder => round_pathfinder_plans(task, options)?,
         Planner::PreemptiveList => preemptive_list_plans(machine, set, bounds, options)?,
-        Planner::LoadAnnealing => {
-            load_annealing_plan(machine, set, options, work)?.into_iter().collect()
-        }
+        Planner::LoadAnnealing => load_annealing_plan(task, options, work)?.into_iter().collect(),
         Planner::PhasePathfinder => timed_plan(task, work, |problem| {
             phase_pathfinder::plan(
                 problem,
@@ -322,15 +337,15 @@ fn translation_symmetry_plan(
 /// The maximum number of moves of load annealing.
 const MOVE_LIMIT: usize = 1 << 21;
 
-/// The maximum number of connections that edge coloring rip_up_iterations.
+/// The maximum number of connections that edge coloring reroutes.
 const ROUTE_LIMIT: usize = 1 << 20;
 
 fn load_annealing_plan(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
+    task: &Task<'_>,
     options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Option<Routed>, Infeasible> {
+    let Task { machine, set, .. } = task;
     let first = apr::RouterOptions {
         seed: options.seed,
         rip_up_iterations: options.rip_up_iterations,
@@ -349,6 +364,7 @@ fn load_annealing_plan(
         &network,
         division_of(&routing),
         (moves, work),
+        &task.interrupt,
         options.seed,
     );
     plan_of(machine, set, &network, &division).map(Some)
@@ -394,12 +410,11 @@ const MAX_COLORING_CONNECTIONS: usize = 1 << 13;
 const SPARE_ROUND_SHARES: [u32; 3] = [0, 16, 4];
 
 fn edge_coloring_plans(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    bounds: &Bounds,
+    task: &Task<'_>,
     options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
+    let Task { machine, set, bounds, interrupt, .. } = task;
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * to_u64(set.len()) > MAX_UNEVENNESS * set.words();
     if is_constrained(set) || uneven || set.len() > MAX_COLORING_CONNECTIONS {
@@ -416,8 +431,8 @@ fn edge_coloring_plans(
         if best.as_ref().is_some_and(|best| best.length <= rounds) {
             break;
         }
-        let found =
-            edge_coloring::search(machine, set, &network, (rounds, routes), each, options.seed);
+        let limits = ColoringLimits { rounds, routes, expanded: each, interrupt };
+        let found = edge_coloring::search(machine, set, &network, &limits, options.seed);
         let Some(found) = found else { break };
         work.take(found.expanded);
         let stopped = found.stopped;
@@ -447,12 +462,11 @@ const MAX_PATHFINDER_CONNECTIONS: usize = 1 << 17;
 const PATHFINDER_STEPS: usize = 1 << 24;
 
 fn round_pathfinder_plans(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    bounds: &Bounds,
+    task: &Task<'_>,
     options: &PlannerOptions,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let Some((found, requirements)) = negotiate_rounds(machine, set, bounds, options)? else {
+    let Task { machine, set, .. } = task;
+    let Some((found, requirements)) = negotiate_rounds(task, options)? else {
         return Ok(Vec::new());
     };
     pack_and_number(
@@ -529,11 +543,10 @@ pub(crate) fn plan_of_parts(
 
 /// The rounds and routes of the round pathfinder, and the requirements of the set.
 fn negotiate_rounds(
-    machine: &Machine,
-    set: &ConnectionSet,
-    bounds: &Bounds,
+    task: &Task<'_>,
     options: &PlannerOptions,
 ) -> Result<Option<(round_pathfinder::RoundPlan, Option<Requirements>)>, Infeasible> {
+    let Task { machine, set, bounds, .. } = task;
     if set.len() > MAX_PATHFINDER_CONNECTIONS {
         return Ok(None);
     }

@@ -11,6 +11,7 @@ use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
 use conset_partition_route::network::{Distances, Network};
 
+use crate::interrupt::Interrupt;
 use crate::plan::{Plan, Stream};
 
 /// The ports that each connection uses: of its source and of its target.
@@ -64,6 +65,8 @@ pub struct Problem<'a> {
     pub(crate) half: bool,
     /// Hops to the target of each connection.
     distances: Distances,
+    /// Ends the searches for a plan early.
+    pub(crate) interrupt: Interrupt,
 }
 
 impl<'a> Problem<'a> {
@@ -95,12 +98,18 @@ impl<'a> Problem<'a> {
             half: parameters.duplex == Duplex::Half,
             distances: Distances::new(&network, targets),
             network,
+            interrupt: Interrupt::default(),
         };
         let reachable = |c: &Connection| {
             let row = this.distances.row(c.target.0);
             row.is_some_and(|row| row[c.source.index()] != UNREACHABLE)
         };
         set.connections().iter().all(reachable).then_some(this)
+    }
+
+    /// The same, whose searches end when `interrupt` asks for it.
+    pub fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
     }
 
     /// Whether the set has connections, and none with an order or a requirement.

@@ -223,7 +223,7 @@ impl<'a> TranslationSearch<'a> {
             let least = periods.first().map_or(0, |period| period.classes);
             // Of numbers of slots at most this did not succeed; they are tried again, for longer.
             let mut stuck = 0;
-            while self.left > 0 {
+            while self.left > 0 && !self.problem.interrupt.is_requested() {
                 let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
                 periods.retain(|period| {
                     slots.is_none_or(|slots| period.period < slots) && floor(period.period) < best
@@ -264,7 +264,8 @@ impl<'a> TranslationSearch<'a> {
                 }
             }
             (from, most) = (most + 1, most + most / self.config.slack + 1);
-            if slots.is_some() || self.left == 0 || from >= fewest.saturating_mul(2) {
+            let is_over = self.left == 0 || self.problem.interrupt.is_requested();
+            if slots.is_some() || is_over || from >= fewest.saturating_mul(2) {
                 break;
             }
         }
@@ -290,7 +291,7 @@ impl<'a> TranslationSearch<'a> {
             .map(|load| load * TIGHT >= f64::from(fewest))
             .collect();
         let until = self.left - self.left / self.config.filled;
-        while self.left > until {
+        while self.left > until && !self.problem.interrupt.is_requested() {
             let (places, slots) = fill(&packing.items, &tight, &mut self.left, &mut self.rng);
             let loads = packing.items.loads(|item| places[item].is_none());
             let need = to_u32(truncate(loads.into_iter().fold(0.0, f64::max).round()));

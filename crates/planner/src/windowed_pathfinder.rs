@@ -169,6 +169,9 @@ fn fill(
             oldest += 1;
             continue;
         }
+        if problem.interrupt.is_requested() {
+            return None;
+        }
         let longest = words(x);
         let slack = u64::from(longest) + problem.switch / problem.word_clocks / 4;
         let slack = slack * u64::from(config.uneven) / 64;
@@ -229,6 +232,7 @@ fn together(
     let connections = members.iter().map(|&x| problem.set.connections()[index(x)].clone());
     let set = Arc::new(ConnectionSet::new("last", connections.collect()).ok()?);
     let part = Problem::new(problem.machine, &set, bounds)?;
+    let part = part.interrupted_by(problem.interrupt.clone());
     let mut found = slot_pathfinder::plan_full_phases(&part, shape, budget, seed)?;
     for stream in found.plan.phases.iter_mut().flatten() {
         stream.connection = members[index(stream.connection)];

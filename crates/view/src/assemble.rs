@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use conset::profile::SetProfile;
 use conset::report::PartsSummary;
-use conset::{diff, step_views};
+use conset::steps::StepSummary;
+use conset::{Compiled, diff, step_views};
 use conset_ir::convert::to_f64;
-use conset_ir::{ConnectionSet, Machine, Origin, PartMap};
+use conset_ir::{ConnectionSet, Machine, Origin, PartMap, Schedule, StepSchedule};
 use rayon::prelude::*;
 
 use crate::columns::{Block, Packed};
-use crate::head::{Difference, Head, ScheduleHead, SetHead, VERSION};
+use crate::head::{Difference, Head, RefusedHead, ScheduleHead, SetHead, VERSION};
 use crate::phases::{PhaseSet, connections, names, pairs};
+use crate::profile::{self, StreamRows};
 use crate::steps::StepSet;
 use crate::{Page, PageOptions, Program, Shown, machine, mesh};
 
 /// The application: a page with the places of the title and of the data.
-const TEMPLATE: &str = include_str!("../../../view/dist/page.html");
+const TEMPLATE: &str = include_str!("../page.html");
 /// Where the title is in the template.
 const TITLE: &str = "<!-- conset:title -->";
 /// Where the data is in the template.
@@ -39,6 +42,10 @@ pub(crate) trait SetBlocks: Sync {
     fn details(&self) -> Block;
     /// Routes or messages.
     fn stream_count(&self) -> usize;
+    /// Where its clocks went by the cost model; `None` if nothing is predicted.
+    fn profile(&self) -> Option<&SetProfile>;
+    /// The rows of streams by which the profile names them.
+    fn stream_rows(&self) -> StreamRows;
 }
 
 /// A schedule on its way to the page.
@@ -48,47 +55,69 @@ struct Part<'a> {
     origin: Option<&'a Origin>,
     kind: &'static str,
     parts: Option<PartsSummary>,
+    refused: Option<RefusedHead>,
     sets: Vec<Box<dyn SetBlocks + 'a>>,
 }
 
 impl<'a> Part<'a> {
     fn new(shown: &Shown<'a>) -> Self {
+        let known = || {
+            let placed = shown.halo?;
+            Some(PartsSummary::new(&placed.halo.summary, placed.partition.clone()))
+        };
         match shown.program {
             Program::Phases(compiled) => {
                 let schedule = compiled.schedule();
-                let machine: &Machine = schedule.machine();
-                let set = |(schedule, compiled)| -> Box<dyn SetBlocks + 'a> {
-                    Box::new(PhaseSet { machine, schedule, compiled })
-                };
-                let stated = || PartsSummary::of_schedule(schedule);
-                let known = shown.halo.map(|placed| {
-                    PartsSummary::new(&placed.halo.summary, placed.partition.clone())
-                });
-                Self {
-                    machine,
-                    part_map: schedule.part_map(),
-                    origin: schedule.origin(),
-                    kind: "phases",
-                    parts: known.or_else(stated),
-                    sets: schedule.sets().iter().zip(compiled.sets()).map(set).collect(),
-                }
+                let parts = known().or_else(|| PartsSummary::of_schedule(schedule));
+                Self { parts, ..Self::of_phases(schedule, Some(compiled)) }
             }
             Program::Steps(compiled) => {
-                let schedule = compiled.schedule();
-                let set = |(set, summary)| -> Box<dyn SetBlocks + 'a> {
-                    Box::new(StepSet::new(set, summary))
-                };
-                Self {
-                    machine: schedule.machine(),
-                    part_map: schedule.part_map(),
-                    origin: schedule.origin(),
-                    kind: "steps",
-                    parts: shown.halo.map(|placed| {
-                        PartsSummary::new(&placed.halo.summary, placed.partition.clone())
-                    }),
-                    sets: schedule.sets().iter().zip(compiled.summaries()).map(set).collect(),
-                }
+                let summaries = compiled.summaries();
+                Self { parts: known(), ..Self::of_steps(compiled.schedule(), summaries) }
             }
+            Program::RefusedPhases(schedule, rejection) => {
+                let refused = Some(RefusedHead::new(rejection));
+                Self { refused, ..Self::of_phases(schedule, None) }
+            }
+            Program::RefusedSteps(schedule, rejection) => {
+                let refused = Some(RefusedHead::new(rejection));
+                Self { refused, ..Self::of_steps(schedule, Vec::new()) }
+            }
+        }
+    }
+
+    fn of_phases(schedule: &'a Schedule, compiled: Option<&'a Compiled>) -> Self {
+        let machine: &Machine = schedule.machine();
+        let sets =
+            schedule.sets().iter().enumerate().map(|(row, set)| -> Box<dyn SetBlocks + 'a> {
+                let compiled = compiled.map(|compiled| &compiled.sets()[row]);
+                Box::new(PhaseSet::new(machine, set, compiled))
+            });
+        Self {
+            machine,
+            part_map: schedule.part_map(),
+            origin: schedule.origin(),
+            kind: "phases",
+            parts: None,
+            refused: None,
+            sets: sets.collect(),
+        }
+    }
+
+    /// `summaries` are those of the sets, or none if the checker refused the schedule.
+    fn of_steps(schedule: &'a StepSchedule, summaries: Vec<StepSummary>) -> Self {
+        let mut summaries = summaries.into_iter();
+        let sets = schedule.sets().iter().map(|set| -> Box<dyn SetBlocks + 'a> {
+            Box::new(StepSet::new(set, summaries.next()))
+        });
+        Self {
+            machine: schedule.machine(),
+            part_map: schedule.part_map(),
+            origin: schedule.origin(),
+            kind: "steps",
+            parts: None,
+            refused: None,
+            sets: sets.collect(),
         }
     }
 }
@@ -124,9 +153,12 @@ pub fn page(shown: &[Shown<'_>], options: &PageOptions) -> Result<Page, serde_js
     let is_listed = assembly.add_connections();
     let is_timed = assembly.add_streams(&is_listed);
     assembly.add_routes(&is_timed);
+    assembly.add_ports();
+    assembly.add_paths(&is_timed);
     assembly.add_meshes();
     assembly.add_names();
     assembly.add_details(&is_timed);
+    assembly.add_ports_of_phases();
     let Assembly { schedules, blocks, left_out, .. } = assembly;
     let directory = blocks.iter().map(|(name, packed)| (name.clone(), packed.directory.clone()));
     let head = Head {
@@ -219,12 +251,16 @@ impl<'a> Assembly<'a> {
 
     /// Adds a block of a set as [`Assembly::admit`]; `what` is what it has.
     fn admit_of_set(&mut self, row: usize, block: &str, packed: Packed, what: &str) -> bool {
+        self.admit(self.name(row, block), packed, &self.label(row, what))
+    }
+
+    /// What of a set is left out.
+    fn label(&self, row: usize, what: &str) -> String {
         let set = self.set(row).connections().name();
-        let label = match self.parts.len() {
+        match self.parts.len() {
             1 => format!("set {set}: {what}"),
             _ => format!("{}, set {set}: {what}", self.shown[self.sets[row].0].name),
-        };
-        self.admit(self.name(row, block), packed, &label)
+        }
     }
 
     /// What a page always has.
@@ -235,6 +271,9 @@ impl<'a> Assembly<'a> {
         }
         for (row, packed) in self.pack(|_| true, |set| Some(set.phases())) {
             self.add(self.name(row, "phases"), packed);
+        }
+        for (row, packed) in self.pack(|_| true, |set| set.profile().map(profile::phases)) {
+            self.add(self.name(row, "profile"), packed);
         }
     }
 
@@ -280,6 +319,47 @@ impl<'a> Assembly<'a> {
         }
     }
 
+    /// Adds the clocks of each port.
+    fn add_ports(&mut self) {
+        for (row, packed) in self.pack(|_| true, |set| set.profile().map(profile::ports)) {
+            self.admit_of_set(row, "ports", packed, "the clocks of each port");
+        }
+    }
+
+    /// Adds critical paths, and the slack of all streams.
+    fn add_paths(&mut self, is_timed: &[bool]) {
+        let path = |set: &dyn SetBlocks| Some(profile::path(set.profile()?, &set.stream_rows()));
+        for (row, packed) in self.pack(|row| is_timed[row], path) {
+            self.admit_of_set(row, "path", packed, "the critical path");
+        }
+        let slack = |set: &dyn SetBlocks| {
+            Some(profile::slack(set.profile()?, &set.stream_rows(), set.stream_count()))
+        };
+        for (row, packed) in self.pack(|row| is_timed[row], slack) {
+            let what = format!("the slack of {} streams", self.set(row).stream_count());
+            self.admit_of_set(row, "slack", packed, &what);
+        }
+    }
+
+    /// Adds the clocks of each port in each phase, where there are several phases.
+    fn add_ports_of_phases(&mut self) {
+        let what = "the clocks of each port in each phase (instead there are sums over the ports, and \
+                    sums over the phases)";
+        fn several(set: &dyn SetBlocks) -> Option<&SetProfile> {
+            set.profile().filter(|profile| profile.phases.len() > 1)
+        }
+        let has_several = |row: usize| several(self.set(row)).is_some();
+        let rows: Vec<usize> = (0..self.sets.len()).filter(|&row| has_several(row)).collect();
+        let blocks = self.pack(has_several, |set| profile::phase_ports(several(set)?));
+        let mut blocks: BTreeMap<usize, Packed> = blocks.into_iter().collect();
+        for row in rows {
+            match blocks.remove(&row) {
+                Some(packed) => _ = self.admit_of_set(row, "phase-ports", packed, what),
+                None => self.left_out.push(self.label(row, what)),
+            }
+        }
+    }
+
     fn add_meshes(&mut self) {
         for (number, shown) in self.shown.iter().enumerate() {
             let Some(surface) = shown.surface else { continue };
@@ -316,6 +396,7 @@ fn head<'a>((shown, part): (&Shown<'a>, &Part<'a>)) -> ScheduleHead<'a> {
         machine: machine::head(part.machine),
         parts: part.parts.clone(),
         sets: part.sets.iter().map(|set| set.head()).collect(),
+        refused: part.refused.clone(),
         mesh: None,
     }
 }
@@ -336,7 +417,7 @@ fn difference(shown: &[Shown<'_>], options: &PageOptions) -> Option<Difference> 
             Some(Difference::Phases(Box::new(diff::diff(a, b, options.differences))))
         }
         [Shown { program: Program::Steps(a), .. }, Shown { program: Program::Steps(b), .. }] => {
-            let difference = step_views::diff(a.schedule(), b.schedule());
+            let difference = step_views::diff(a.schedule(), b.schedule(), options.differences);
             Some(Difference::Steps(Box::new(difference)))
         }
         _ => None,

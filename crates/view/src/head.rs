@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use conset::diff::Diff;
 use conset::partition_route::bounds::Bound;
-use conset::report::{MachineSummary, PartsSummary, SetSummary};
+use conset::profile::{PathClocks, SideClocks, Slack};
+use conset::report::{MachineSummary, PartsSummary, SetSummary, UncheckedSet, ViolationReport};
 use conset::step_views::StepDiff;
 use conset::steps::StepSummary;
+use conset::verify::Rejection;
 use conset_ir::{Binding, CellId, Origin, Topology};
 use serde::Serialize;
 
@@ -51,8 +53,25 @@ pub(crate) struct ScheduleHead<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parts: Option<PartsSummary>,
     pub(crate) sets: Vec<SetHead>,
+    /// Why the checker refused it, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<RefusedHead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mesh: Option<MeshHead>,
+}
+
+/// Why the checker refused a schedule.
+#[derive(Clone, Serialize)]
+pub(crate) struct RefusedHead {
+    /// The first violations.
+    violations: Vec<ViolationReport>,
+    total_violations: u64,
+}
+
+impl RefusedHead {
+    pub(crate) fn new(rejection: &Rejection) -> Self {
+        Self { violations: ViolationReport::of(rejection), total_violations: rejection.total() }
+    }
 }
 
 /// How the schedule was made.
@@ -105,11 +124,25 @@ pub(crate) struct SetHead {
     pub(crate) summary: SummaryHead,
     /// All lower bounds, those on clocks and those on phases.
     pub(crate) bounds: Vec<BoundHead>,
+    /// Where its clocks went; `None` if nothing is predicted: messages have no routes on the machine, or
+    /// the checker refused the schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<ProfileHead>,
     /// Whether the streams have the words of their whole connections.
     pub(crate) whole: bool,
     /// The number of groups of cells in the matrix that replaces connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<usize>,
+}
+
+/// The sums of a profile, with the names of `conset show profile --json`.
+#[derive(Serialize)]
+pub(crate) struct ProfileHead {
+    pub(crate) clocks: u64,
+    pub(crate) sides: Vec<SideClocks>,
+    /// Where the clocks of the critical path go.
+    pub(crate) path: PathClocks,
+    pub(crate) slack: Slack,
 }
 
 /// The summary of a set of either kind.
@@ -118,6 +151,7 @@ pub(crate) struct SetHead {
 pub(crate) enum SummaryHead {
     Phases(Box<SetSummary>),
     Steps(Box<StepSummary>),
+    Unchecked(UncheckedSet),
 }
 
 /// A lower bound.

@@ -28,22 +28,33 @@ mod head;
 mod machine;
 mod mesh;
 mod phases;
+mod profile;
+mod report;
 mod steps;
 
 use conset::Compiled;
 use conset::input::PlacedHalo;
 use conset::steps::CompiledSteps;
+use conset::verify::Rejection;
+use conset_ir::{Schedule, StepSchedule};
 use conset_mesh::surface::Surface;
 
 pub use assemble::page;
+pub use report::ReportPage;
 
-/// A compiled program of either kind.
+/// A compiled program of either kind, or a schedule that the checker refused.
 #[derive(Clone, Copy, Debug)]
 pub enum Program<'a> {
     /// Phases.
     Phases(&'a Compiled),
     /// Messages in steps.
     Steps(&'a CompiledSteps),
+    /// Phases that the checker refused. The page begins with the violations, and has the routes and
+    /// times that the schedule states, but no predictions, bounds and tables.
+    RefusedPhases(&'a Schedule, &'a Rejection),
+    /// Messages in steps that the checker refused. They have no predicted times: the page draws one
+    /// step after the other.
+    RefusedSteps(&'a StepSchedule, &'a Rejection),
 }
 
 /// A schedule that a page shows.

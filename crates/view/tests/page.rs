@@ -4,9 +4,14 @@ use std::io::Read;
 use std::sync::Arc;
 
 use base64::Engine;
+use conset::profile;
 use conset::steps::{CompiledSteps, StepCompiler};
+use conset::verify::check_schedule;
 use conset::{Compiled, Compiler};
-use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+use conset_ir::{
+    CellId, Connection, ConnectionSet, LinkId, Machine, PhaseRoutes, PhaseTimes, Routing, Schedule,
+    SetSchedule, Slot, Timetable,
+};
 use conset_view::{Page, PageOptions, Program, Shown, page};
 use serde_json::Value;
 
@@ -136,7 +141,11 @@ fn what_does_not_fit_is_left_out_in_order() {
         assert!(!has("streams") || has("connections"), "streams need their connections");
         assert_eq!(head(&page)["left_out"].as_array().unwrap().len(), page.left_out.len());
         let blocks = ["connections", "streams", "routes", "names", "details"].map(has);
-        assert_eq!(blocks == [true; 5], page.left_out.is_empty(), "{:?}", page.left_out);
+        // There is one phase, so `phase-ports` would have nothing that `ports` has not.
+        let rest = ["ports", "path", "slack"].map(has);
+        assert!(!rest[1] || has("streams"), "a path names streams");
+        let all = blocks == [true; 5] && rest == [true; 3];
+        assert_eq!(all, page.left_out.is_empty(), "{:?}", page.left_out);
         let count = blocks.iter().filter(|&&has| has).count();
         if count < before {
             levels.push(count);
@@ -175,6 +184,121 @@ fn messages_of_a_step_plan_end_at_the_predicted_clock() {
     let hops = column(&page, "0.0.routes", "stream_hops");
     assert_eq!(hops.len(), starts.len());
     assert!(hops.iter().all(|&hops| hops > 0));
+}
+
+#[test]
+fn the_page_has_the_profile() {
+    let machine = machine("torus:4x4");
+    let pairs = (0..16).flat_map(|a| (0..16).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let all = pairs.map(|(a, b)| Connection::new(CellId(a), CellId(b), 3 + (7 * a + b) % 11));
+    let compiled = compiled(&machine, [ConnectionSet::new("all", all.collect()).unwrap()]);
+    let page = of_phases(&compiled, &PageOptions::default());
+    let set = &compiled.schedule().sets()[0];
+    let expected = profile::of_model(set, &compiled.sets()[0].prediction);
+    let stated = &head(&page)["schedules"][0]["sets"][0]["profile"];
+    assert_eq!(stated["clocks"], expected.clocks);
+    assert_eq!(stated["sides"], serde_json::to_value(&expected.sides).unwrap());
+    assert_eq!(stated["slack"], serde_json::to_value(expected.critical_path.slack).unwrap());
+    // Every block adds up to the clocks of all ports.
+    let mut total = [0; 2];
+    for name in profile::PortClocks::NAMES {
+        let sums = column(&page, "0.0.profile", name);
+        let ports = column(&page, "0.0.ports", name);
+        assert_eq!(sums.iter().sum::<u64>(), ports.iter().sum::<u64>(), "{name}");
+        total[0] += sums.iter().sum::<u64>();
+        if expected.phases.len() > 1 {
+            total[1] += column(&page, "0.0.phase-ports", name).iter().sum::<u64>();
+        }
+    }
+    assert_eq!(total[0], 32 * expected.clocks);
+    assert!(expected.phases.len() > 1 && total[1] == total[0], "{total:?}");
+    // The critical path names streams by their rows.
+    let segments = &expected.critical_path.segments;
+    let streams: Vec<_> = set.timetable.routing().phases().iter().flat_map(|p| p.iter()).collect();
+    let mut row = 0;
+    for (difference, segment) in column(&page, "0.0.path", "path_stream").iter().zip(segments) {
+        let step = i64::try_from(difference >> 1).unwrap();
+        row += if difference & 1 == 0 { step } else { -step - 1 };
+        let stream = streams[usize::try_from(row).unwrap()];
+        assert_eq!((stream.connection, stream.words), (segment.connection, segment.words));
+    }
+    assert_eq!(column(&page, "0.0.path", "path_to").len(), segments.len());
+    let slack = column(&page, "0.0.slack", "stream_slack");
+    let zero = slack.iter().filter(|&&slack| slack == 0).count();
+    assert_eq!((slack.len(), zero), (streams.len(), expected.critical_path.slack.zero));
+}
+
+/// The schedule with other routes and slots.
+fn changed(
+    schedule: &Schedule,
+    route: impl Fn(usize, &mut Vec<CellId>, &mut Vec<LinkId>),
+    slot: impl Fn(usize, &mut Slot),
+) -> Schedule {
+    let sets = schedule.sets().iter().map(|set| {
+        let old = set.timetable.routing();
+        let (mut phases, mut times) = (Vec::new(), Vec::new());
+        for (routes, of) in old.phases().iter().zip(set.timetable.phases()) {
+            let mut phase = PhaseRoutes::new();
+            let mut slots = of.slots.clone();
+            for (row, old) in routes.iter().enumerate() {
+                let (mut cells, mut links) = (old.cells.to_vec(), old.links().to_vec());
+                route(row, &mut cells, &mut links);
+                let channels = vec![old.channels[0]; cells.len()];
+                phase.push(old.connection, old.words, &cells, &links, &channels).unwrap();
+                slot(row, &mut slots[row]);
+            }
+            phases.push(phase);
+            times.push(PhaseTimes { makespan: of.makespan, slots });
+        }
+        let routing = Routing::new(old.machine().clone(), old.set().clone(), phases).unwrap();
+        SetSchedule { timetable: Timetable::new(routing, times).unwrap(), ..set.clone() }
+    });
+    let sets = sets.collect();
+    Schedule::new(schedule.machine().clone(), sets, None).unwrap()
+}
+
+#[test]
+fn refused_schedules_have_pages_too() {
+    let machine = machine("torus:4x4");
+    let compiled = compiled(&machine, [shift(&machine, "shift", 5)]);
+    let schedule = compiled.schedule();
+    let as_is = |_: usize, _: &mut Vec<CellId>, _: &mut Vec<LinkId>| ();
+    let on_time = |_: usize, _: &mut Slot| ();
+    let wrong = [
+        changed(schedule, |_, _, links| links.fill(LinkId::NONE), on_time),
+        changed(schedule, |_, _, links| links.fill(LinkId(0)), on_time),
+        changed(schedule, |_, cells, _| cells.reverse(), on_time),
+        changed(
+            schedule,
+            |row, cells, links| {
+                cells.truncate(1);
+                cells[0] = CellId(u32::try_from(row % 16).unwrap());
+                links.clear();
+            },
+            on_time,
+        ),
+        changed(schedule, as_is, |_, slot| *slot = Slot { start: u64::MAX - 2, duration: 9 }),
+        changed(schedule, as_is, |row, slot| slot.duration = u64::try_from(row % 2).unwrap()),
+    ];
+    for (row, schedule) in wrong.iter().enumerate() {
+        let rejection = check_schedule(schedule).expect_err("it is wrong");
+        let program = Program::RefusedPhases(schedule, &rejection);
+        let page = page(&[shown("wrong", program)], &PageOptions::default()).unwrap();
+        let head = head(&page);
+        let head = &head["schedules"][0];
+        assert_eq!(head["refused"]["total_violations"], rejection.total());
+        let first = &rejection.violations()[0];
+        assert_eq!(head["refused"]["violations"][0]["rule"], first.rule.name());
+        let set = &head["sets"][0];
+        assert_eq!(set["summary"]["connections"], 16);
+        // What the checker has not accepted is not repeated.
+        assert!(set["summary"].get("predicted_clocks").is_none() && set.get("profile").is_none());
+        assert_eq!(set["bounds"], Value::Array(vec![]));
+        let hops: u64 = column(&page, "0.0.routes", "stream_hops").iter().sum();
+        let drawn = column(&page, "0.0.routes", "route_link").len();
+        assert_eq!(usize::try_from(hops).unwrap(), drawn);
+        assert_eq!(drawn == 0, row == 0 || row == 3);
+    }
 }
 
 #[test]

@@ -10,26 +10,18 @@ True
 """
 
 from . import _conset
+from ._compile import compile, load
+from ._compiled import Alternative, Connections, NodeLists
 from ._errors import CompileError, Error, InputError, InternalError, VerifyError
 from ._inputs import Pattern
 from ._progress import Progress
-from ._schedule import (
-    Bound,
-    Connections,
-    NodeLists,
-    Routes,
-    Run,
-    Schedule,
-    SetSchedule,
-    Verification,
-    compile,
-    load,
-)
+from ._schedule import Bound, Routes, Run, Schedule, SetSchedule, Verification
 from ._steps import Messages, SetSteps, StepBound, StepRun, StepSchedule, StepVerification
 
 __version__: str = _conset.__version__
 
 __all__ = [
+    "Alternative",
     "Bound",
     "CompileError",
     "Connections",

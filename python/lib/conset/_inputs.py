@@ -324,6 +324,7 @@ def native_options(
     _refuse_both("--partition", path or lines, "--imbalance", imbalance)
     _refuse_both("--partition", path or lines, "--max-partitions", max_partitions)
     return {
+        "by": rest["by"],
         "machine": None if machine is None else os.fspath(machine),
         "params": parameters(params),
         "dead_cells": cells,

@@ -165,7 +165,9 @@ fn structures() -> String {
             reroutes,
             placement,
             trees,
-            tree_count
+            tree_count,
+            by,
+            planner
         }
     );
     structure!(

@@ -196,6 +196,16 @@ fn ways_to_exchange_in_fortran() {
 }
 
 #[test]
+fn sets_are_compiled_to_steps_in_c() {
+    let program = compile(&[here().join("tests/capi/steps.c")], &[], "steps");
+    let said = succeed(&mut limited(&program));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "cm5:16 phases");
+    assert_eq!(lines[1..7], ["cm5:16 steps"; 6]);
+    assert_eq!(lines[7..], ["cm5:16 phases", "cm5:16 t_phase=100000 steps"]);
+}
+
+#[test]
 fn misuse_is_an_error_with_a_text() {
     let source = here().join("tests/capi/misuse.c");
     let program = compile(&[source], &["-D_POSIX_C_SOURCE=200809L", "-pthread"], "misuse");

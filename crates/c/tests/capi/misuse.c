@@ -610,6 +610,41 @@ static void at_a_time(void)
         pthread_join(threads[i], NULL);
 }
 
+/* Options of compiling that are wrong, or have no effect beside others. */
+static void compile_options(void)
+{
+    const conset_set set = {"halo", layout, 1};
+    conset_compile_options o;
+    conset_image *none = NULL;
+#define COMPILE(field, number, says)                                                         \
+    do {                                                                                     \
+        conset_compile_options_init(&o);                                                     \
+        o.by = CONSET_COMPILE_STEPS;                                                         \
+        o.field = number;                                                                    \
+        EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_BAD_ARGUMENT, says);     \
+    } while (0)
+    COMPILE(by, 3, "3 is no compile_by");
+    COMPILE(by, -1, "-1 is no compile_by");
+    COMPILE(algorithm, CONSET_PAPER, "options.algorithm has no effect with CONSET_COMPILE_STEPS");
+    COMPILE(objective, CONSET_PHASES, "options.objective has no effect");
+    COMPILE(max_phases, 3, "options.max_phases has no effect");
+    COMPILE(reroutes, 3, "options.reroutes has no effect");
+    COMPILE(planner, "fastest", "options.planner: unknown `fastest`");
+    COMPILE(planner, "\xff", "options.planner is not UTF-8");
+    COMPILE(planner, "levels:0x4", "options.planner");
+#undef COMPILE
+    conset_compile_options_init(&o);
+    o.planner = "loaded";
+    EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_BAD_ARGUMENT,
+           "options.planner has no effect with CONSET_COMPILE_PHASES");
+    o.by = CONSET_COMPILE_BEST;
+    EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_BAD_ARGUMENT,
+           "options.planner has no effect with CONSET_COMPILE_BEST");
+    o.by = CONSET_COMPILE_STEPS;
+    o.planner = "levels:3";
+    EXPECT(conset_compile("ring:4", &set, 1, &o, &none), CONSET_INPUT, "`planner`");
+}
+
 static void options(void)
 {
     conset_options o;
@@ -656,6 +691,7 @@ int main(void)
     EXPECT(conset_trees_new(image, &trees), CONSET_OK, "");
     versions();
     arguments();
+    compile_options();
     options();
     least(CONSET_FABRIC);
     least(CONSET_THREADS);

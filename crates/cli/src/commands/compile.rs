@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
+use conset::choice::Alternative;
 use conset::fuse::Fusion;
 use conset::incremental::{ReuseOutcome, ReuseReport};
 use conset::input::{Input, PartitionReport, PlacementReport};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::args::CompileArgs;
 use crate::commands::info::{mesh_note, write_note};
-use crate::commands::steps::{self, Compared, StepsOutput, write_choice};
+use crate::commands::steps::{self, StepsOutput, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, PartitionGoal};
@@ -38,7 +39,7 @@ struct CompileReport {
     output: Option<String>,
     /// What it was compared with (`--by best`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Groups of sets that could be merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fusions: Vec<Fusion>,
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     let seconds = start.elapsed().as_secs_f64();
     let stages = bar.stage_seconds();
     drop(bar);
-    let compared = choice.other.map(|(by, clocks)| Compared { by, clocks });
+    let compared = choice.other;
     let compiled = match choice.chosen {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => {
@@ -117,8 +118,7 @@ pub(crate) fn run(args: &CompileArgs, terminal: &Terminal) -> Result<(), CliErro
     terminal.print(&report, |out| {
         write_note(out, report.mesh.as_deref())?;
         write_summary(out, &report.summary)?;
-        let clocks = report.summary.sets.iter().map(|set| set.predicted_clocks).sum();
-        write_choice(out, "phases", clocks, report.compared.as_ref())?;
+        write_choice(out, "phases", compiled.predicted_clocks(), report.compared.as_ref())?;
         if args.compiler.explain_search {
             write_trials(out, &report.summary)?;
         }
@@ -293,7 +293,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         set.bound_phases_by,
         match set.fewest_phases {
             true => format!(" (optimal{of}: phases at the bound)"),
-            false => format!(", {:.2} over bound", set.phases_bound_ratio),
+            false => format!(", {:.2} over bound", set.phases_over_bound),
         },
     )?;
     writeln!(
@@ -302,7 +302,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         text::number(set.predicted_clocks),
         text::number(set.bound_clocks),
         set.bound_clocks_by,
-        set.bound_ratio,
+        set.clocks_over_bound,
         match set.fewest_clocks {
             true => format!(" (optimal{of}: clocks at the bound)"),
             false => String::new(),
@@ -313,7 +313,7 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         write_winner(out, search)?;
     }
     match &set.reuse {
-        Some(ReuseOutcome::Reused(report)) => write_reuse(out, report, set.bound_ratio)?,
+        Some(ReuseOutcome::Reused(report)) => write_reuse(out, report, set.clocks_over_bound)?,
         Some(ReuseOutcome::Recompiled(reason)) => {
             writeln!(out, "reuse    nothing reused: {}", reason.text())?;
         }
@@ -343,6 +343,9 @@ fn write_plans(out: &mut dyn Write, search: &SearchStats) -> io::Result<()> {
             "tried    {plans} within the time limit; --max-plans {} gives the same result again",
             search.plans
         ),
+        StopReason::Interrupted => {
+            writeln!(out, "tried    {plans} until the search was interrupted")
+        }
         _ => writeln!(out, "tried    {plans}"),
     }
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use conset::diff::{
-    self, ConnectionChange, ConnectionSummary, Diff, PartDiff, PlacedPart, SetDiff, TruncatedList,
-    ValueChange,
+    self, ConnectionChange, ConnectionSummary, Diff, PartDiff, PlacedPart, ScheduleDiff, SetDiff,
+    TruncatedList, ValueChange,
 };
 use conset::step_views;
 use conset_ir::CellId;
@@ -28,10 +28,11 @@ pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> 
     }
     let a = load::any_compiled_file(&args.a, terminal)?;
     let b = load::any_compiled_file(&args.b, terminal)?;
+    let limit = if args.all { usize::MAX } else { SHOWN };
     let (a, b) = match (a, b) {
         (Either::Phases(a), Either::Phases(b)) => (a, b),
         (Either::Steps(a), Either::Steps(b)) => {
-            let diff = step_views::diff(a.schedule(), b.schedule());
+            let diff = step_views::diff(a.schedule(), b.schedule(), limit);
             return steps::write_diff(&diff, terminal);
         }
         _ => {
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &DiffArgs, terminal: &Terminal) -> Result<(), CliError> 
             return Err(load::wrong_kind(&name, message).into());
         }
     };
-    let diff = diff::diff(&a, &b, if args.all { usize::MAX } else { SHOWN });
+    let diff = diff::diff(&a, &b, limit);
     rows::print(terminal, &diff, || numbers_of(&diff), |out| write_diff(out, &diff))
 }
 
@@ -71,6 +72,26 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     if diff.identical {
         writeln!(out, "identical")?;
     }
+    write_schedules(out, &diff.schedule)?;
+    if diff.identical {
+        return Ok(());
+    }
+    for set in &diff.sets {
+        if set.identical {
+            writeln!(out, "set      {}: identical", set.set)?;
+        } else {
+            write_summary(out, set)?;
+        }
+    }
+    write_part_details(out, &diff.schedule)?;
+    for set in diff.sets.iter().filter(|set| !set.identical) {
+        write_details(out, set)?;
+    }
+    Ok(())
+}
+
+/// What differs between machines, origins, parts and the names of sets.
+pub(crate) fn write_schedules(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
     for (what, changes) in [("machine", &diff.machine), ("made", &diff.origin)] {
         for change in changes {
             writeln!(out, "{what:<8} {}", changed(change))?;
@@ -87,29 +108,19 @@ fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     if diff.reordered {
         writeln!(out, "order    the common sets run in another order")?;
     }
-    if diff.identical {
-        return Ok(());
-    }
-    for set in &diff.sets {
-        if set.identical {
-            writeln!(out, "set      {}: identical", set.set)?;
-        } else {
-            write_summary(out, set)?;
-        }
-    }
-    if let Some(parts) = &diff.parts {
-        let or_none = |cell: Option<CellId>| cell.map_or("none".to_owned(), |c| c.to_string());
-        list(out, "parts on other cells", &parts.moved, |change| {
-            format!("part {}: {} -> {}", change.part, or_none(change.a), or_none(change.b))
-        })?;
-        list(out, "numbers of nodes in the file", &parts.renumbered, |change| {
-            format!("node {}: {} -> {}", change.node, change.a, change.b)
-        })?;
-    }
-    for set in diff.sets.iter().filter(|set| !set.identical) {
-        write_details(out, set)?;
-    }
     Ok(())
+}
+
+/// Lists the parts and node numbers that differ.
+pub(crate) fn write_part_details(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
+    let Some(parts) = &diff.parts else { return Ok(()) };
+    let or_none = |cell: Option<CellId>| cell.map_or("none".to_owned(), |c| c.to_string());
+    list(out, "parts on other cells", &parts.moved, |change| {
+        format!("part {}: {} -> {}", change.part, or_none(change.a), or_none(change.b))
+    })?;
+    list(out, "numbers of nodes in the file", &parts.renumbered, |change| {
+        format!("node {}: {} -> {}", change.node, change.a, change.b)
+    })
 }
 
 /// Says how parts and node numbers differ, unless they are the same.

@@ -16,6 +16,7 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod steps;
+pub(crate) mod sweep;
 pub(crate) mod verify;
 pub(crate) mod view;
 pub(crate) mod why;

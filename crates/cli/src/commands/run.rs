@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::choice::Alternative;
 use conset::fabric::messages::{MessageOptions, MessageOrder};
 use conset::fabric::trace::routes::TracedRoutes;
 use conset::fabric::{Fault, FaultKind, TraceSource, write_perfetto};
@@ -20,7 +21,7 @@ use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
-use crate::commands::steps::{self, Compared, write_choice};
+use crate::commands::steps::{self, write_choice};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, PartitionGoal};
@@ -36,7 +37,7 @@ struct ExecutionReport<'a> {
     total: SumOfSets,
     /// What it was compared with (`--by best`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         .map(|file| file.contents(&job).map(|contents| (contents, file)))
         .transpose()?;
     let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
-    let compared = choice.other.map(|(by, clocks)| Compared { by, clocks });
+    let compared = choice.other;
     let compiled = match choice.chosen {
         Either::Phases(compiled) => *compiled,
         Either::Steps(compiled) => {
@@ -152,8 +153,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
-        let clocks = summary.sets.iter().map(|set| set.predicted_clocks).sum();
-        write_choice(out, "phases", clocks, report.compared.as_ref())?;
+        write_choice(out, "phases", compiled.predicted_clocks(), report.compared.as_ref())?;
         let parameters = compiled.schedule().machine().parameters();
         for run in &runs {
             write_run(out, run, parameters)?;
@@ -199,7 +199,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
 fn run_steps(
     args: &RunArgs,
     compiled: &CompiledSteps,
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     compiled_here: bool,
     (mut bar, terminal): (ProgressDisplay, &Terminal),
 ) -> Result<(), CliError> {
@@ -261,7 +261,7 @@ fn report<'a>(
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
     let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
-    let clocks = all.iter().map(|s| s.clocks).sum();
+    let clocks = all.iter().map(|s| s.measured_clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
     let total = SumOfSets {
@@ -292,8 +292,8 @@ fn write_run(
         out,
         "fabric   {}: {} clocks ({:.2} over bound, model error {:+.1} %), {:.1} MB/s",
         s.set,
-        text::number(s.clocks),
-        s.bound_ratio,
+        text::number(s.measured_clocks),
+        s.clocks_over_bound,
         s.model_error_percent,
         s.megabytes_per_second,
     )?;
@@ -319,9 +319,9 @@ fn write_run(
             out,
             "steps    {}: {} clocks by {}, {:.2} x connections (predicted {}); {} in {}, {:.1} MB/s; {}",
             s.set,
-            text::number(steps.clocks),
+            text::number(steps.measured_clocks),
             steps.planner,
-            steps.ratio,
+            steps.clocks_over_phases,
             steps.predicted_clocks.map_or_else(|| "-".to_owned(), text::number),
             text::count(to_u64(steps.messages), "message"),
             text::count(to_u64(steps.steps), "step"),
@@ -339,9 +339,9 @@ fn write_run(
         "messages {}: {} clocks in order {}, {:.2} x connections (predicted {}; software {} + {} \
          clocks a message), {:.1} MB/s; {} {}",
         s.set,
-        text::number(m.clocks),
+        text::number(m.measured_clocks),
         m.order,
-        m.ratio,
+        m.clocks_over_phases,
         text::number(m.predicted_clocks),
         text::number(parameters.c_send.into()),
         text::number(parameters.c_receive.into()),

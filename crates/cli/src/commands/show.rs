@@ -1,7 +1,8 @@
 //! `conset show`: views of a compiled schedule.
 //!
 //! Each view is a list of rows, made by one function of the submodules and printed by [`crate::rows`];
-//! maps and charts are drawn as text. The checker verifies the schedule first.
+//! maps and charts are drawn as text. The checker verifies the schedule first. Views of what a schedule
+//! states are also those of one that it refuses (module `refused`).
 
 mod columns;
 mod gantt;
@@ -16,21 +17,27 @@ use std::io::Write;
 
 use conset::Compiled;
 use conset::fabric::messages::MessageRoutes;
-use conset::report::Summary;
+use conset::report::{MachineSummary, Summary, UncheckedSet};
 use conset::steps::CompiledSteps;
 use conset_ir::convert::to_u64;
-use conset_ir::{At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Machine, PhaseId};
+use conset_ir::{
+    At, CellId, ConnectionId, ConnectionSet, InputError, LinkId, Machine, PhaseId, Schedule,
+    StepSchedule,
+};
+use serde::Serialize;
 
 use crate::args::{ShowArgs, is_view, view_names};
 use crate::commands::compile::write_summary;
 use crate::commands::profile::{self, ProfileFilter};
 use crate::commands::steps as step_views;
 use crate::error::CliError;
-use crate::load::{self, Either};
+use crate::load::Either;
 use crate::progress::ProgressDisplay;
+use crate::refused::{self, Readable, Refused, RefusedSchedule};
 use crate::rows::{self, TableRows};
-use crate::text::Terminal;
+use crate::text::{self, Terminal};
 use columns::add_links;
+use gantt::Gantt;
 use map::LinkLoads;
 use selection::{Selection, check_cell, check_set};
 pub(crate) use steps::StepSelection;
@@ -75,67 +82,182 @@ pub(crate) fn run(args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> 
         let error = InputError::new("show", At::Path(name.to_owned()), message);
         return Err(error.help(format!("write conset show FILE {name}")).into());
     }
-    let compiled = match load::any_compiled_file(file, terminal)? {
-        Either::Phases(compiled) => *compiled,
-        Either::Steps(compiled) => {
-            return of_steps(*compiled, &view, (phase, cell), args, terminal);
+    let shown = Shown { view: &view, phase, cell, args, terminal };
+    match refused::readable_file(file, terminal)? {
+        Readable::Checked(Either::Phases(compiled)) => {
+            shown.of_phases(compiled.schedule(), Some(&compiled)).map(|_| ())
         }
-    };
-    let set = args.set_name.as_deref();
-    let only = Selection { phase, set, cell, min_words: args.min_words.unwrap_or(0) };
-    only.check(&compiled)?;
-    let machine = compiled.schedule().machine();
-    let mut rows = match &view {
-        ScheduleView::Summary => return summary(&compiled, &only, terminal),
-        ScheduleView::Map => return maps(&compiled, &only, terminal),
-        ScheduleView::Gantt => {
-            let charts = gantt::charts(&compiled, &only, args.by);
-            return gantt::rows(&charts).print_drawn(terminal, |out| {
-                charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
-            });
+        Readable::Checked(Either::Steps(compiled)) => {
+            shown.of_steps(compiled.schedule(), Some(&compiled)).map(|_| ())
         }
-        ScheduleView::Profile => {
-            let mut bar = ProgressDisplay::new(terminal.quiet);
-            let report = profile::of_model(&compiled, set, args.profile, &mut bar)?;
-            drop(bar);
-            let filter = ProfileFilter { cells: args.profile.cells, phase, cell };
-            return profile::print(&report, filter, terminal);
-        }
-        ScheduleView::Phases => tables::phases(&compiled, &only),
-        ScheduleView::Steps => {
-            let error = InputError::new("show", At::Path("steps".into()), "a schedule of phases");
-            return Err(error.help("use show phases, or compile with --by steps").into());
-        }
-        ScheduleView::Routes => tables::routes(&compiled, &only, |_, _| true),
-        ScheduleView::Timetable => tables::timetable(&compiled, &only),
-        ScheduleView::Channels => tables::channels(&compiled, &only),
-        ScheduleView::Links => tables::links(&compiled, &only),
-        ScheduleView::Contexts => tables::contexts(&compiled, &only, None),
-        ScheduleView::Cells => tables::cells(&compiled, &only),
-        ScheduleView::Cell(cell) => {
-            check_cell(machine, *cell)?;
-            tables::contexts(&compiled, &only, Some(*cell))
-        }
-        ScheduleView::Link(word) => {
-            let links = find_links(machine, word)?;
-            tables::routes(&compiled, &only, |_, route| {
-                route.links().iter().any(|link| links.contains(link))
+        Readable::Refused(Refused { name, schedule, rejection }) => {
+            terminal.mark_refused((*rejection).clone());
+            let is_shown = match &schedule {
+                RefusedSchedule::Phases(schedule) => shown.of_phases(schedule, None)?,
+                RefusedSchedule::Steps(schedule) => shown.of_steps(schedule, None)?,
+            };
+            Err(match is_shown {
+                true => refused::shown(&name),
+                false => CliError::Violations { file: Some(name), rejection },
             })
         }
-        ScheduleView::Connection(word) => {
-            let sets = compiled.schedule().sets().iter().map(|s| s.timetable.routing().set());
-            let sets: Vec<&ConnectionSet> = sets
-                .map(|set| &**set)
-                .filter(|s| set.is_none_or(|name| name == s.name()))
-                .collect();
-            let wanted = find_connections(&sets, word)?;
-            tables::routes(&compiled, &only, |set, route| {
-                wanted.binary_search(&(set.name().to_owned(), route.connection)).is_ok()
-            })
+    }
+}
+
+/// What is shown, and how.
+struct Shown<'a> {
+    view: &'a ScheduleView,
+    phase: Option<PhaseId>,
+    cell: Option<CellId>,
+    args: &'a ShowArgs,
+    terminal: &'a Terminal,
+}
+
+impl Shown<'_> {
+    /// Shows a schedule of phases; `compiled` is what follows from it if it is correct. Returns `false`
+    /// if the view needs that and there is none.
+    fn of_phases(
+        &self,
+        schedule: &Schedule,
+        compiled: Option<&Compiled>,
+    ) -> Result<bool, CliError> {
+        let Shown { view, phase, cell, args, terminal } = *self;
+        let set = args.set_name.as_deref();
+        let only = Selection { phase, set, cell, min_words: args.min_words.unwrap_or(0) };
+        only.check(schedule)?;
+        let machine = schedule.machine();
+        let mut rows = match (view, compiled) {
+            (ScheduleView::Summary, _) => {
+                return summary(schedule, compiled, &only, terminal).map(|()| true);
+            }
+            (ScheduleView::Map, _) => return maps(schedule, &only, terminal).map(|()| true),
+            (ScheduleView::Phases, _) => tables::phases(schedule, compiled, &only),
+            (ScheduleView::Steps, _) => {
+                let at = At::Path("steps".into());
+                let error = InputError::new("show", at, "a schedule of phases");
+                return Err(error.help("use show phases, or compile with --by steps").into());
+            }
+            (ScheduleView::Routes, _) => tables::routes(schedule, &only, |_, _| true),
+            (ScheduleView::Timetable, _) => tables::timetable(schedule, &only),
+            (ScheduleView::Channels, _) => tables::channels(schedule, &only),
+            (ScheduleView::Links, _) => tables::links(schedule, &only),
+            (ScheduleView::Link(word), _) => {
+                let links = find_links(machine, word)?;
+                tables::routes(schedule, &only, |_, route| {
+                    route.links().iter().any(|link| links.contains(link))
+                })
+            }
+            (ScheduleView::Connection(word), _) => {
+                let sets = schedule.sets().iter().map(|s| s.timetable.routing().set());
+                let sets: Vec<&ConnectionSet> = sets
+                    .map(|set| &**set)
+                    .filter(|s| set.is_none_or(|name| name == s.name()))
+                    .collect();
+                let wanted = find_connections(&sets, word)?;
+                tables::routes(schedule, &only, |set, route| {
+                    wanted.binary_search(&(set.name().to_owned(), route.connection)).is_ok()
+                })
+            }
+            (ScheduleView::Cell(cell), Some(compiled)) => {
+                check_cell(machine, *cell)?;
+                tables::contexts(compiled, &only, Some(*cell))
+            }
+            (ScheduleView::Contexts, Some(compiled)) => tables::contexts(compiled, &only, None),
+            (ScheduleView::Cells, Some(compiled)) => tables::cells(compiled, &only),
+            (ScheduleView::Gantt, Some(compiled)) => {
+                let charts = gantt::charts(compiled, &only, args.by);
+                return draw_charts(&charts, args, terminal).map(|()| true);
+            }
+            (ScheduleView::Profile, Some(compiled)) => {
+                let mut bar = ProgressDisplay::new(terminal.quiet);
+                let report = profile::of_model(compiled, set, args.profile, &mut bar)?;
+                drop(bar);
+                let filter = ProfileFilter { cells: args.profile.cells, phase, cell };
+                return profile::print(&report, filter, terminal).map(|()| true);
+            }
+            (_, None) => return Ok(false),
+        };
+        arrange(&mut rows, view, args)?;
+        rows.print(terminal).map(|()| true)
+    }
+
+    /// Shows a schedule of steps, as [`Shown::of_phases`].
+    fn of_steps(
+        &self,
+        schedule: &StepSchedule,
+        compiled: Option<&CompiledSteps>,
+    ) -> Result<bool, CliError> {
+        let Shown { view, phase, cell, args, terminal } = *self;
+        if phase.is_some() {
+            let error = InputError::new("--phase", At::Whole, "a schedule of steps has no phases");
+            return Err(error.help("leave out --phase").into());
         }
-    };
-    arrange(&mut rows, &view, args)?;
-    rows.print(terminal)
+        let set = args.set_name.as_deref();
+        let names = schedule.sets().iter().map(|set| set.steps.set().name());
+        check_set(set, &names.collect::<Vec<_>>())?;
+        let machine = schedule.machine();
+        if let Some(cell) = cell {
+            check_cell(machine, cell)?;
+        }
+        let only = StepSelection { set, cell, min_words: args.min_words.unwrap_or(0) };
+        let mut rows = match (view, compiled) {
+            (ScheduleView::Links, _) => steps::links(schedule, &only),
+            (ScheduleView::Map, _) => {
+                let sets = only.sets(schedule).map(|set| {
+                    (set.steps.set().name().to_owned(), steps::loads(machine, set, &only))
+                });
+                let maps: Vec<(String, LinkLoads)> = sets.collect();
+                let draw = |out: &mut dyn Write| {
+                    maps.iter().try_for_each(|(title, loads)| write_map(out, title, machine, loads))
+                };
+                return steps::links(schedule, &only).print_drawn(terminal, draw).map(|()| true);
+            }
+            (ScheduleView::Link(word), _) => {
+                let links = find_links(machine, word)?;
+                let mut routes = MessageRoutes::new(machine);
+                step_views::messages(only.sets(schedule), |_, message| {
+                    only.has(message)
+                        && steps::route(&mut routes, message)
+                            .iter()
+                            .any(|link| links.contains(link))
+                })
+            }
+            (ScheduleView::Cells, Some(compiled)) => steps::cells(compiled, &only),
+            (ScheduleView::Gantt, Some(compiled)) => {
+                let charts = gantt::charts_of_steps(compiled, &only, args.by);
+                return draw_charts(&charts, args, terminal).map(|()| true);
+            }
+            (ScheduleView::Profile, Some(compiled)) => {
+                let mut bar = ProgressDisplay::new(terminal.quiet);
+                let report = profile::of_steps_model(compiled, set, args.profile, &mut bar)?;
+                drop(bar);
+                let filter = ProfileFilter { cells: args.profile.cells, phase: None, cell };
+                return profile::print(&report, filter, terminal).map(|()| true);
+            }
+            (ScheduleView::Summary, Some(compiled)) => {
+                let claimed = compiled.clone().with_claims();
+                let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
+                return step_views::write_summary(&claimed, set, terminal).map(|()| true);
+            }
+            (ScheduleView::Summary, None) => {
+                let sets = only.sets(schedule).map(UncheckedSet::of_steps);
+                return unchecked_summary(machine, sets.collect(), terminal).map(|()| true);
+            }
+            (ScheduleView::Cells | ScheduleView::Gantt | ScheduleView::Profile, None) => {
+                return Ok(false);
+            }
+            _ => step_views::view(schedule, view, &only)?,
+        };
+        arrange(&mut rows, view, args)?;
+        rows.print(terminal).map(|()| true)
+    }
+}
+
+/// Draws charts, or with `--json` prints their rows.
+fn draw_charts(charts: &[Gantt], args: &ShowArgs, terminal: &Terminal) -> Result<(), CliError> {
+    gantt::rows(charts).print_drawn(terminal, |out| {
+        charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
+    })
 }
 
 /// Sorts and shortens the rows of a view as the options say.
@@ -153,72 +275,6 @@ fn arrange(rows: &mut TableRows, view: &ScheduleView, args: &ShowArgs) -> Result
     rows.arrange(args.sort.as_deref().or(greatest), args.top)
 }
 
-/// Shows a schedule of steps.
-fn of_steps(
-    compiled: CompiledSteps,
-    view: &ScheduleView,
-    (phase, cell): (Option<PhaseId>, Option<CellId>),
-    args: &ShowArgs,
-    terminal: &Terminal,
-) -> Result<(), CliError> {
-    if phase.is_some() {
-        let error = InputError::new("--phase", At::Whole, "a schedule of steps has no phases");
-        return Err(error.help("leave out --phase").into());
-    }
-    let set = args.set_name.as_deref();
-    let names = compiled.schedule().sets().iter().map(|set| set.steps.set().name());
-    check_set(set, &names.collect::<Vec<_>>())?;
-    let machine = compiled.schedule().machine();
-    if let Some(cell) = cell {
-        check_cell(machine, cell)?;
-    }
-    let only = StepSelection { set, cell, min_words: args.min_words.unwrap_or(0) };
-    let mut rows = match view {
-        ScheduleView::Links => steps::links(&compiled, &only),
-        ScheduleView::Cells => steps::cells(&compiled, &only),
-        ScheduleView::Map => {
-            let sets = only
-                .sets(&compiled)
-                .map(|set| (set.steps.set().name().to_owned(), steps::loads(machine, set, &only)));
-            let maps: Vec<(String, LinkLoads)> = sets.collect();
-            return steps::links(&compiled, &only).print_drawn(terminal, |out| {
-                maps.iter().try_for_each(|(title, loads)| write_map(out, title, machine, loads))
-            });
-        }
-        ScheduleView::Gantt => {
-            let charts = gantt::charts_of_steps(&compiled, &only, args.by);
-            return gantt::rows(&charts).print_drawn(terminal, |out| {
-                charts.iter().try_for_each(|chart| write!(out, "{}", chart.draw(args.width)))
-            });
-        }
-        ScheduleView::Profile => {
-            let mut bar = ProgressDisplay::new(terminal.quiet);
-            let report = profile::of_steps_model(&compiled, set, args.profile, &mut bar)?;
-            drop(bar);
-            let filter = ProfileFilter { cells: args.profile.cells, phase: None, cell };
-            return profile::print(&report, filter, terminal);
-        }
-        ScheduleView::Link(word) => {
-            let links = find_links(machine, word)?;
-            let mut routes = MessageRoutes::new(machine);
-            step_views::messages(only.sets(&compiled), |_, message| {
-                only.has(message)
-                    && steps::route(&mut routes, message).iter().any(|link| links.contains(link))
-            })
-        }
-        _ => match step_views::view(&compiled, view, &only)? {
-            None => {
-                let claimed = compiled.with_claims();
-                let claimed = claimed.map_err(|error| CliError::of_compile(error, &[]))?;
-                return step_views::write_summary(&claimed, set, terminal);
-            }
-            Some(rows) => rows,
-        },
-    };
-    arrange(&mut rows, view, args)?;
-    rows.print(terminal)
-}
-
 fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
     let digits = word.strip_prefix(PhaseId::PREFIX).unwrap_or(word);
     digits.parse().map(PhaseId).map_err(|_| {
@@ -230,11 +286,20 @@ fn parse_phase(word: &str) -> Result<PhaseId, InputError> {
     })
 }
 
-fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
+fn summary(
+    schedule: &Schedule,
+    compiled: Option<&Compiled>,
+    only: &Selection<'_>,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
     if only.phase.is_some() {
         let error = InputError::new("--phase", At::Whole, "the summary covers whole sets");
         return Err(error.help("use show phases to see each phase").into());
     }
+    let Some(compiled) = compiled else {
+        let sets = only.sets(schedule).map(|(_, set)| UncheckedSet::of_phases(set)).collect();
+        return unchecked_summary(schedule.machine(), sets, terminal);
+    };
     let mut summary = Summary::new(compiled, None);
     summary.sets.retain(|set| only.set.is_none_or(|name| name == set.set));
     rows::print(
@@ -245,11 +310,42 @@ fn summary(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Re
     )
 }
 
+/// The summary of a schedule that the checker refused.
+#[derive(Serialize)]
+struct UncheckedSummary {
+    machine: MachineSummary,
+    sets: Vec<UncheckedSet>,
+}
+
+fn unchecked_summary(
+    machine: &Machine,
+    sets: Vec<UncheckedSet>,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
+    let summary = UncheckedSummary { machine: MachineSummary::new(machine), sets };
+    terminal.print(&summary, |out| {
+        step_views::write_machine(out, machine)?;
+        for set in &summary.sets {
+            let (connections, words) = (to_u64(set.connections), set.words);
+            let counts = [
+                (Some(connections), "connection"),
+                (Some(words), "word"),
+                (set.phases.map(to_u64), "phase"),
+                (set.steps.map(to_u64), "step"),
+                (set.messages.map(to_u64), "message"),
+            ];
+            let counts = counts.iter().filter_map(|&(n, one)| n.map(|n| text::count(n, one)));
+            writeln!(out, "set      {}: {}", set.set, counts.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    })
+}
+
 /// Draws the machine with the loads of its links, one map for each selected set and phase.
-fn maps(compiled: &Compiled, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
-    let machine = compiled.schedule().machine();
-    tables::links(compiled, only).print_drawn(terminal, |out| {
-        for (_, set) in only.sets(compiled) {
+fn maps(schedule: &Schedule, only: &Selection<'_>, terminal: &Terminal) -> Result<(), CliError> {
+    let machine = schedule.machine();
+    tables::links(schedule, only).print_drawn(terminal, |out| {
+        for (_, set) in only.sets(schedule) {
             let routing = set.timetable.routing();
             for (phase, routes) in routing.iter().filter(|(phase, _)| only.has_phase(*phase)) {
                 let mut loads = LinkLoads::new(machine);

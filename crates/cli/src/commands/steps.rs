@@ -3,17 +3,21 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use conset::choice::Alternative;
 use conset::report::MachineSummary;
 use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
 use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
 use conset_ir::convert::{index, to_f64, to_u64};
-use conset_ir::{At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage};
+use conset_ir::{
+    At, ConnectionSet, Document, InputError, Machine, SetSteps, StepId, StepMessage, StepSchedule,
+};
 use serde::Serialize;
 
 use crate::args::view_names;
 use crate::commands::compile::OutputFormat;
+use crate::commands::diff::{write_part_details, write_schedules};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, StepSelection, find_connections};
 use crate::error::CliError;
@@ -29,20 +33,10 @@ struct StepsReport {
     sets: Vec<StepSummary>,
     /// What it was compared with (`--by best`): its predicted clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     output: Option<String>,
     /// Time from reading the input to the verified schedule: partition and placement included.
     seconds: f64,
-}
-
-/// The way of exchanging that took more clocks, with `--by best`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Compared {
-    /// `phases` or `steps`.
-    pub(crate) by: &'static str,
-    /// Its predicted clocks.
-    #[serde(rename = "predicted_clocks")]
-    pub(crate) clocks: u64,
 }
 
 /// `by       steps: ...`, which says why one way of exchanging was chosen.
@@ -50,17 +44,17 @@ pub(crate) fn write_choice(
     out: &mut dyn Write,
     by: &str,
     clocks: u64,
-    compared: Option<&Compared>,
+    compared: Option<&Alternative>,
 ) -> io::Result<()> {
     let Some(other) = compared else { return Ok(()) };
-    let (fewer, clocks) = (text::number(clocks), text::number(other.clocks));
+    let (fewer, clocks) = (text::number(clocks), text::number(other.predicted_clocks));
     writeln!(out, "by       {by}: {fewer} clocks predicted, {clocks} by {}", other.by)
 }
 
 /// How a compilation to steps went.
 pub(crate) struct StepsOutput<'a> {
     pub(crate) compiled: &'a CompiledSteps,
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) output: Option<&'a Path>,
     pub(crate) seconds: f64,
     pub(crate) explain_search: bool,
@@ -84,7 +78,7 @@ pub(crate) fn write_compiled(
         by: "steps",
         machine: MachineSummary::new(machine),
         sets: done.compiled.summaries(),
-        compared: done.compared.clone(),
+        compared: done.compared,
         output: done.output.map(|path| path.display().to_string()),
         seconds: done.seconds,
     };
@@ -101,7 +95,7 @@ pub(crate) fn write_compiled(
     })
 }
 
-fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
+pub(crate) fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
     let cells = text::count(to_u64(machine.endpoints().count()), "cell");
     let links = text::count(to_u64(machine.link_count()), "link");
     writeln!(out, "machine  {} ({}): {cells}, {links}", machine.name(), machine.topology())
@@ -185,7 +179,7 @@ struct StepsRunReport<'a> {
     sets: Vec<&'a StepRunSummary>,
     total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Compared>,
+    compared: Option<Alternative>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -193,7 +187,7 @@ struct StepsRunReport<'a> {
 
 /// What `run` shows of step plans beside its measurements.
 pub(crate) struct RunOutput<'a> {
-    pub(crate) compared: Option<Compared>,
+    pub(crate) compared: Option<Alternative>,
     pub(crate) profile: Option<ProfileReport>,
     /// Whether the profile shows the cells.
     pub(crate) cells: bool,
@@ -227,7 +221,7 @@ pub(crate) fn write_runs(
     let report = StepsRunReport {
         by: "steps",
         total: SumOfStepSets {
-            measured_clocks: summaries.iter().map(|run| run.clocks).sum(),
+            measured_clocks: summaries.iter().map(|run| run.measured_clocks).sum(),
             predicted_clocks: summaries.iter().map(|run| run.predicted_clocks).sum(),
             bound_clocks: summaries.iter().map(|run| run.bound_clocks).sum(),
             connections: summaries.iter().map(|run| run.connections).sum(),
@@ -269,8 +263,8 @@ fn write_run(out: &mut dyn Write, run: &StepRunSummary) -> io::Result<()> {
         out,
         "fabric   {}: {} clocks ({:.2} over bound{}), {:.1} MB/s",
         run.set,
-        text::number(run.clocks),
-        run.bound_ratio,
+        text::number(run.measured_clocks),
+        run.clocks_over_bound,
         error.unwrap_or_default(),
         run.megabytes_per_second,
     )?;
@@ -296,16 +290,15 @@ pub(crate) fn run_failure(error: &StepExecutionError, compiled_here: bool) -> Cl
     }
 }
 
-/// The rows of a view that only schedules of steps have; `None` for the summary.
+/// The rows of a view that only schedules of steps have.
 pub(crate) fn view(
-    compiled: &CompiledSteps,
+    schedule: &StepSchedule,
     view: &ScheduleView,
     only: &StepSelection<'_>,
-) -> Result<Option<TableRows>, InputError> {
+) -> Result<TableRows, InputError> {
     let wrong = |message: &str| InputError::new("show", At::Whole, message);
-    let sets = || only.sets(compiled);
-    Ok(Some(match view {
-        ScheduleView::Summary => return Ok(None),
+    let sets = || only.sets(schedule);
+    Ok(match view {
         ScheduleView::Steps => messages(sets(), |_, message| only.has(message)),
         ScheduleView::Connection(word) => {
             let known: Vec<&ConnectionSet> = sets().map(|set| &**set.steps.set()).collect();
@@ -316,7 +309,7 @@ pub(crate) fn view(
             })
         }
         ScheduleView::Cell(cell) => {
-            let machine = compiled.schedule().machine();
+            let machine = schedule.machine();
             if cell.index() >= machine.agent_count() {
                 let last = machine.agent_count() - 1;
                 return Err(wrong(&format!("the machine has cells c0 to c{last}, not {cell}")));
@@ -354,7 +347,7 @@ pub(crate) fn view(
             return Err(wrong("a schedule of steps has no phases, routes, channels or tables")
                 .help(format!("WHAT is {}", view_names(true))));
         }
-    }))
+    })
 }
 
 /// The summary of a file as JSON.
@@ -445,7 +438,8 @@ fn pieces(set: &SetSteps, message: StepMessage<'_>) -> String {
     let spelled = message.pieces.iter().map(|piece| match piece.is_whole(set.steps.set()) {
         true => piece.connection.to_string(),
         false => {
-            let last = piece.first_word + piece.words - 1;
+            // A piece that the checker refuses may have no words.
+            let last = piece.first_word.saturating_add(piece.words).saturating_sub(1);
             format!("{}[{}..{last}]", piece.connection, piece.first_word)
         }
     });
@@ -462,7 +456,7 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, "message  none: the words are at their target already")?;
         }
         for hop in &why.messages {
-            write!(out, "message  {} {} -> {}: ", hop.step, hop.from, hop.to)?;
+            write!(out, "message  {} {} -> {}: ", hop.step, hop.source, hop.target)?;
             let words = text::count(hop.words.into(), "word");
             match hop.pieces {
                 1 => write!(out, "{words}")?,
@@ -476,8 +470,8 @@ pub(crate) fn write_why(why: &StepWhy, terminal: &Terminal) -> Result<(), CliErr
             writeln!(out, ", received at {}", text::number(hop.received))?;
             if let Some(after) = &hop.after {
                 let received = text::number(after.received);
-                let EarlierMessage { step, from, to, .. } = after;
-                writeln!(out, "after    {step} {from} -> {to}, received at {received}")?;
+                let EarlierMessage { step, source, target, .. } = after;
+                writeln!(out, "after    {step} {source} -> {target}, received at {received}")?;
             }
         }
         Ok(())
@@ -492,15 +486,11 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
         || diff_rows(diff),
         |out| {
             if diff.identical {
-                return writeln!(out, "identical");
+                writeln!(out, "identical")?;
             }
-            if !diff.same_machine {
-                writeln!(out, "machine  differs")?;
-            }
-            for (what, names) in [("removed", &diff.removed), ("added", &diff.added)] {
-                for name in names {
-                    writeln!(out, "{what:<8} set {name}")?;
-                }
+            write_schedules(out, &diff.schedule)?;
+            if diff.identical {
+                return Ok(());
             }
             for set in &diff.sets {
                 if set.identical {
@@ -537,7 +527,7 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
                     }
                 }
             }
-            Ok(())
+            write_part_details(out, &diff.schedule)
         },
     )
 }

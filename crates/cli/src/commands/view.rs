@@ -14,6 +14,7 @@ use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::load::{self, Either, LoadedInput, PartitionGoal};
 use crate::progress::ProgressDisplay;
+use crate::refused::{self, Refused, RefusedSchedule};
 use crate::text::Terminal;
 
 /// The object of `conset view --json`.
@@ -25,11 +26,17 @@ struct ViewReport {
     left_out: Vec<String>,
 }
 
+/// What is looked at.
+enum Looked {
+    Checked(Either),
+    Refused(Refused),
+}
+
 /// An input that is compiled, with its mesh.
 struct Job {
     name: String,
     input: LoadedInput,
-    compiled: Either,
+    compiled: Looked,
     surface: Option<Surface>,
 }
 
@@ -56,7 +63,15 @@ pub(crate) fn run(args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> 
     let page = conset_view::page(&shown, &options)
         .map_err(|error| CliError::Bug(format!("the page cannot be written: {error}")))?;
     target.write(|out| out.write_all(page.html.as_bytes()))?;
-    print(args, &page, terminal)
+    let refused = jobs.iter().find_map(|job| match &job.compiled {
+        Looked::Checked(_) => None,
+        Looked::Refused(refused) => Some(refused),
+    });
+    if let Some(refused) = refused {
+        terminal.mark_refused((*refused.rejection).clone());
+    }
+    print(args, &page, terminal)?;
+    refused.map_or(Ok(()), |refused| Err(refused::shown(&refused.name)))
 }
 
 fn print(args: &ViewArgs, page: &Page, terminal: &Terminal) -> Result<(), CliError> {
@@ -79,7 +94,13 @@ fn job(input: &InputArgs, args: &ViewArgs, terminal: &Terminal) -> Result<Job, C
     let goal = PartitionGoal::of(&args.compiler);
     let loaded = load::input_for(input, &goal, true, &mut bar)?;
     load::refuse_seed(&loaded, &input.options)?;
-    let compiled = load::compiled_by(&loaded, input, &args.compiler, &mut bar)?.chosen;
+    let compiled = match load::compiled_by(&loaded, input, &args.compiler, &mut bar) {
+        Ok(choice) => Looked::Checked(choice.chosen),
+        Err(CliError::Violations { rejection, .. }) => {
+            Looked::Refused(refused::schedule_of(&input.name(), &loaded.input, rejection)?)
+        }
+        Err(error) => return Err(error),
+    };
     let surface = match &loaded.input {
         Input::Program(program) => surface(program, input.options.elements.into()),
         _ => None,
@@ -104,8 +125,14 @@ impl Job {
         Shown {
             name: &self.name,
             program: match &self.compiled {
-                Either::Phases(compiled) => Program::Phases(compiled),
-                Either::Steps(compiled) => Program::Steps(compiled),
+                Looked::Checked(Either::Phases(compiled)) => Program::Phases(compiled),
+                Looked::Checked(Either::Steps(compiled)) => Program::Steps(compiled),
+                Looked::Refused(Refused { schedule, rejection, .. }) => match schedule {
+                    RefusedSchedule::Phases(schedule) => {
+                        Program::RefusedPhases(schedule, rejection)
+                    }
+                    RefusedSchedule::Steps(schedule) => Program::RefusedSteps(schedule, rejection),
+                },
             },
             halo: match &self.input.input {
                 Input::Program(program) => program.halo.as_ref(),

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use conset::choice::CompiledProgram as Either;
+use conset::choice::{self, Alternative};
 use conset::input::{Input, LoadedProgram};
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{Algorithm, CompileError, Compiled, Compiler};
@@ -13,7 +15,9 @@ use super::{LoadedInput, document, not_a_program, not_compiled, wrong_kind};
 use crate::args::{AlgorithmArg, By, CompilerArgs, InputArgs, InputOptions, MachineArgs};
 use crate::error::CliError;
 use crate::files;
+use crate::interrupt::Search;
 use crate::progress::ProgressDisplay;
+use crate::refused::{self, Readable, Refused};
 use crate::text::Terminal;
 
 /// The program of an input and its machine, also of an input that is compiled already.
@@ -50,7 +54,9 @@ fn compiled(
         Input::Program(loaded) => {
             let end = deadline(compiler)?;
             let previous = compiler.reuse.as_deref().map(|file| earlier(file, bar)).transpose()?;
+            let search = Search::begin(bar.is_quiet());
             configured(&job.machine, input.seed(), compiler, end)
+                .interrupted_by(search.interrupt())
                 .reuse(previous.as_ref())
                 .observer(|p| bar.observe(p))
                 .compile(&loaded.program)
@@ -203,26 +209,14 @@ pub(crate) fn refuse_recompiling(
     }
 }
 
-/// A compiled program of either kind.
-pub(crate) enum Either {
-    Phases(Box<Compiled>),
-    Steps(Box<CompiledSteps>),
-}
-
 /// The compiled program of either kind in a file, checked.
 pub(crate) fn any_compiled_file(file: &Path, terminal: &Terminal) -> Result<Either, CliError> {
-    let (name, bytes) = files::read(file)?;
-    let mut bar = ProgressDisplay::new(terminal.quiet);
-    let boxed = |compiled| Either::Phases(Box::new(compiled));
-    match document(&name, &bytes, &mut bar)? {
-        Input::Schedule(schedule) => Compiled::import(schedule, &mut |p| bar.observe(p)).map(boxed),
-        Input::Image(image) => Compiled::import_image(image, &mut |p| bar.observe(p)).map(boxed),
-        Input::Steps(schedule) => {
-            CompiledSteps::import(schedule).map(|c| Either::Steps(Box::new(c)))
+    match refused::readable_file(file, terminal)? {
+        Readable::Checked(compiled) => Ok(compiled),
+        Readable::Refused(Refused { rejection, .. }) => {
+            Err(CliError::Violations { file: None, rejection })
         }
-        Input::Program(_) | Input::Machine(_) => return Err(not_compiled(&name).into()),
     }
-    .map_err(|e| CliError::of_compile(e, &bytes))
 }
 
 /// Compiles a program to what `--by` states, or imports a compiled file.
@@ -250,18 +244,8 @@ pub(crate) fn compiled_by(
         (Input::Program(loaded), By::Best) => {
             let steps = compiled_to_steps(job, loaded, input, compiler, bar)?;
             let phases = compiled(job, input, compiler, bar)?;
-            let sets = phases.schedule().sets().iter();
-            let clocks: u64 = sets.map(|set| set.predicted_clocks).sum();
-            match steps.predicted_clocks() < clocks {
-                true => {
-                    let other = ("phases", clocks);
-                    (Either::Steps(Box::new(steps)), Some(other))
-                }
-                false => {
-                    let other = ("steps", steps.predicted_clocks());
-                    (Either::Phases(Box::new(phases)), Some(other))
-                }
-            }
+            let (chosen, other) = choice::cheaper(phases, steps);
+            (chosen, Some(other))
         }
         _ => {
             if let Some(AlgorithmArg::Steps(planner)) = &compiler.algorithm {
@@ -275,10 +259,10 @@ pub(crate) fn compiled_by(
     Ok(Choice { chosen, other })
 }
 
-/// A compiled program, and what else it was compared with: its name and its clocks.
+/// A compiled program, and what it was compared with.
 pub(crate) struct Choice {
     pub(crate) chosen: Either,
-    pub(crate) other: Option<(&'static str, u64)>,
+    pub(crate) other: Option<Alternative>,
 }
 
 fn compiled_to_steps(

@@ -18,7 +18,7 @@ use super::{CompileContext, PlannedSet, Provenance, plan as plan_sets};
 use crate::compiled::Compiled;
 use crate::incremental::{self, RecompileReason, ReuseOutcome};
 use crate::search::PlanChecks;
-use crate::{CompileError, Observer, Progress, diff, table_diff};
+use crate::{CompileError, Observer, Progress, schedule_diff, table_diff};
 
 /// An earlier schedule that the checker has accepted.
 pub(super) struct PreviousSchedule<'a> {
@@ -46,7 +46,7 @@ impl<'a> PreviousSchedule<'a> {
             .help("leave out <reuse>")
             .into());
         }
-        let changes = diff::machine_changes(schedule.machine(), machine);
+        let changes = schedule_diff::machine_changes(schedule.machine(), machine);
         let may_change = ["name", "dead_cells", "dead_links"];
         let changed = changes.iter().find(|change| !may_change.contains(&change.what.as_str()));
         if let Some(change) = changed {

@@ -41,6 +41,21 @@ pub struct CriticalPath {
     pub segments: Vec<PathSegment>,
     /// The slack of all streams.
     pub slack: Slack,
+    /// The slack of each stream, in the order of phases. JSON has its distribution only.
+    #[serde(skip)]
+    pub streams: Vec<StreamSlack>,
+}
+
+/// The slack of one stream or message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamSlack {
+    /// The connection; of a step plan the number of the message.
+    pub connection: ConnectionId,
+    /// The first of its words among those of the connection.
+    pub first_word: u32,
+    /// The clocks by which it can be later.
+    pub slack: u64,
 }
 
 /// Where the clocks of a critical path go.
@@ -79,6 +94,9 @@ pub struct PathSegment {
     pub source: CellId,
     /// The target.
     pub target: CellId,
+    /// The first of its words among those of the connection, which tells the parts of a split
+    /// connection apart.
+    pub first_word: u32,
     /// Words of the stream.
     pub words: u32,
     /// From here on the stream is on the path, in clocks from the end of the phase's switch.
@@ -130,7 +148,8 @@ pub struct Slack {
 }
 
 impl Slack {
-    fn of(mut slack: Vec<u64>) -> Self {
+    fn of(streams: &[StreamSlack]) -> Self {
+        let mut slack: Vec<u64> = streams.iter().map(|stream| stream.slack).collect();
         slack.sort_unstable();
         let Some(last) = slack.len().checked_sub(1) else { return Self::default() };
         Self {
@@ -153,15 +172,19 @@ pub(super) fn of(
 ) -> CriticalPath {
     let mut clocks = PathClocks::default();
     let mut segments = Vec::new();
-    let mut slack = Vec::new();
+    let mut streams = Vec::new();
     for phase in phases {
         clocks.switch += phase.switch;
         let graph = PhaseGraph::new(set, phase, layout, by);
         let path = graph.path(&mut clocks);
         segments.extend(path);
-        slack.extend(graph.slack());
+        streams.extend(phase.transfers.iter().zip(graph.slack()).map(|(transfer, slack)| {
+            let Transfer { connection, first_word, .. } = *transfer;
+            StreamSlack { connection, first_word, slack }
+        }));
     }
-    CriticalPath { clocks, segments, slack: Slack::of(slack) }
+    let slack = Slack::of(&streams);
+    CriticalPath { clocks, segments, slack, streams }
 }
 
 /// One end of a transfer.
@@ -362,6 +385,7 @@ impl<'a> PhaseGraph<'a> {
                 connection: transfer.connection,
                 source: transfer.send.cell,
                 target: transfer.receive.cell,
+                first_word: transfer.first_word,
                 words: transfer.words,
                 from,
                 to,

@@ -167,7 +167,7 @@ pub fn of_phases(
         let phases = sets.iter().map(|set| set.timetable.phases().len()).sum();
         let clocks = if measured {
             run::run(&again, options.seed, false, observer)
-                .map(|runs| runs.iter().map(|run| run.summary.clocks).sum())
+                .map(|runs| runs.iter().map(|run| run.summary.measured_clocks).sum())
                 .map_err(WhatIfError::from)
         } else {
             Ok(sets.iter().map(|set| set.predicted_clocks).sum())
@@ -196,7 +196,7 @@ pub fn of_steps(
         let clocks = if measured {
             again
                 .run(1, false)
-                .map(|runs| runs.iter().map(|run| run.summary.clocks).sum())
+                .map(|runs| runs.iter().map(|run| run.summary.measured_clocks).sum())
                 .map_err(WhatIfError::from)
         } else {
             Ok(again.predicted_clocks())

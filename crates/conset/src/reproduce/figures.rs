@@ -9,7 +9,7 @@ use conset_ir::convert::to_f64;
 
 use super::beside::{Exhibit, PaperTable};
 use super::{Bandwidths, meshes, paper, patterns};
-use crate::chart::{Chart, Line, Series, Style};
+use crate::chart::{Chart, Line, Scale, Series, Style};
 
 const CONSET: &str = "#0072b2";
 const MESSAGES: &str = "#d55e00";
@@ -46,6 +46,7 @@ pub fn pattern(table: &patterns::PatternTable) -> Figure {
             .collect(),
         series: bandwidths(&ours.collect::<Vec<_>>(), &papers.collect::<Vec<_>>(), 0.0),
         style: Style::Lines,
+        scale: Scale::Logarithmic,
     };
     Figure { file: format!("figure{}.svg", table.figure), svg: chart.svg() }
 }
@@ -75,6 +76,7 @@ pub fn of_meshes(rows: &[meshes::MeshRow]) -> [Figure; 2] {
             })
             .collect(),
         style: Style::Bars,
+        scale: Scale::Logarithmic,
     };
     let ours: Vec<_> =
         rows.iter().enumerate().map(|(at, r)| (place(at, rows.len()), r.bandwidth)).collect();
@@ -94,6 +96,7 @@ pub fn of_meshes(rows: &[meshes::MeshRow]) -> [Figure; 2] {
             .collect(),
         series: bandwidths(&ours, &papers, 0.025),
         style: Style::Points,
+        scale: Scale::Logarithmic,
     };
     [
         Figure { file: "figure5.svg".into(), svg: histogram.svg() },
@@ -150,6 +153,7 @@ fn curve(table: &PaperTable) -> Option<Chart> {
         x_ticks: (0..).map(place).zip(ticks.into_iter().map(str::to_owned)).collect(),
         series,
         style: Style::Lines,
+        scale: Scale::Logarithmic,
     })
 }
 

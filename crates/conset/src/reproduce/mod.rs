@@ -100,7 +100,7 @@ fn measured(compiled: &Compiled, observer: &mut Observer<'_>) -> Result<Measured
     let summaries = || runs.iter().map(|run| &run.summary);
     Ok(Measured {
         phases: summaries().map(|s| to_u64(s.phases)).sum(),
-        clocks: summaries().map(|s| s.clocks).sum(),
+        clocks: summaries().map(|s| s.measured_clocks).sum(),
         modelled: summaries().map(|s| s.predicted_clocks).sum(),
         payload_ok: summaries().all(|s| s.payload_ok),
     })

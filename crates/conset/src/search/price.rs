@@ -15,7 +15,7 @@ use conset_fabric::run_checked;
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{ConnectionSet, Machine, Timetable};
 use conset_partition_route::network::{Distances, Network};
-use conset_planner::{self as planner, Routed};
+use conset_planner::{self as planner, Interrupt, Routed};
 use conset_scheduler::phase_model::{ModelStream, PhaseModel};
 use conset_scheduler::{fixed_starts, link_aware as links, predict};
 use rayon::prelude::*;
@@ -311,6 +311,7 @@ pub(super) fn locally_improved(
     even: bool,
     steps: u64,
     seed: u64,
+    interrupt: &Interrupt,
 ) -> Result<Option<Priced>, CompileError> {
     let routing = base.timetable.routing();
     let network = Network::new(routing.machine());
@@ -324,7 +325,7 @@ pub(super) fn locally_improved(
         };
         model.finish_times(streams.iter().map(stream))
     };
-    let plan = planner::local_search(&base.timetable, even, steps, seed, &mut run)
+    let plan = planner::local_search(&base.timetable, even, steps, seed, interrupt, &mut run)
         .map_err(|e| CompileError::bug("the router", &e))?;
     plan.map(|plan| price(plan, seed, base.pricing)).transpose()
 }

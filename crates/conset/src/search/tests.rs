@@ -69,8 +69,8 @@ fn searched(plans: PlanFn, stop_rule: StopRule) -> (Timetable, SearchStats) {
     search.plans = plans;
     while !search.is_over() {
         search.next_wave().unwrap();
-        if stop_rule == StopRule::Interrupted && search.can_stop() {
-            search.interrupt();
+        if stop_rule == StopRule::Stopped && search.can_stop() {
+            search.stop(StopReason::TimeLimit);
         }
     }
     let (timetable, prediction, stats) = search.finish().unwrap();
@@ -94,7 +94,7 @@ fn if_every_plan_is_wrong_the_papers_algorithm_is_used() {
     let options = CompileOptions::default();
     let (paper, _) = paper_algorithm::plan(&machine, &set, &options, &mut |_| ()).unwrap();
     for plans in [all_wrong, misshapen] {
-        for stop_rule in [StopRule::Converged, StopRule::MaxPlans(3), StopRule::Interrupted] {
+        for stop_rule in [StopRule::Converged, StopRule::MaxPlans(3), StopRule::Stopped] {
             let (timetable, stats) = searched(plans, stop_rule);
             assert_eq!(timetable, paper);
             assert!(stats.candidates_refused > 0, "{stats:?}");

@@ -52,7 +52,8 @@ impl Context<'_> {
             work += done.iter().sum::<u64>();
             let next = self.prices(pass + 1);
             let over: Vec<bool> = blocks.par_iter_mut().map(|b| b.learn(next)).collect();
-            if !over.contains(&true) || work >= budget {
+            let is_over = work >= budget || self.problem.interrupt.is_requested();
+            if !over.contains(&true) || is_over {
                 break;
             }
         }
@@ -107,6 +108,10 @@ impl<'a> RangePass<'a> {
         }
         open.shuffle(&mut self.rng);
         for at in open {
+            // What is left has no place then, so the blocks are of no use.
+            if self.context.problem.interrupt.is_requested() {
+                break;
+            }
             let (row, member) = &mut members[at];
             *row = self.place(blocks, *row, member);
         }

@@ -108,7 +108,9 @@ fn refined(routing: &Routing, seed: u64) -> Option<Routed> {
     let (machine, set) = (routing.machine(), routing.set());
     let ports = ports(machine, set);
     let even = seed.is_multiple_of(2);
-    local_search(&timetable, even, 4000, seed, &mut |streams| run(set, &ports, streams)).unwrap()
+    let never = Interrupt::default();
+    local_search(&timetable, even, 4000, seed, &never, &mut |streams| run(set, &ports, streams))
+        .unwrap()
 }
 
 proptest! {

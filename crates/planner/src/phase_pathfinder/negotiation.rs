@@ -211,7 +211,7 @@ impl<'a> PhaseNegotiation<'a> {
             let open = self.open();
             for x in open {
                 self.place(index(x));
-                if self.work >= budget {
+                if self.work >= budget || self.problem.interrupt.is_requested() {
                     return RoutingOutcome::Exhausted;
                 }
             }

@@ -341,7 +341,7 @@ impl<'a> Negotiation<'a> {
             for unit in conflicts.iter().map(|&unit| index(unit)) {
                 self.remove(unit);
                 self.place(unit);
-                if self.work >= budget {
+                if self.work >= budget || self.problem.interrupt.is_requested() {
                     return Outcome::Exhausted;
                 }
                 if self.work >= limit && is_complete {

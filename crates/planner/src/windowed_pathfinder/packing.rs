@@ -437,7 +437,7 @@ impl<'a> WindowPacking<'a> {
         let end = self.work + effort;
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let (mut seeds, mut sources) = (Vec::new(), Vec::new());
-        while self.work < end && self.worth > 0 {
+        while self.work < end && self.worth > 0 && !self.problem.interrupt.is_requested() {
             self.work += 20;
             self.tries += 1;
             removed.clear();

@@ -62,7 +62,7 @@ pub(super) fn charts(compiled: &Compiled, only: &Selection<'_>, by: GanttRows) -
     // With half duplex both directions are one row.
     let receiving = usize::from(!half);
     let mut charts = Vec::new();
-    for (row, set) in only.sets(compiled) {
+    for (row, set) in only.sets(compiled.schedule()) {
         let routing = set.timetable.routing();
         let times = stream_times(&set.timetable);
         let (mut now, mut rows, mut switches) = (0u64, BTreeMap::new(), Vec::new());
@@ -135,7 +135,7 @@ pub(super) fn charts_of_steps(
     let half = parameters.protocol == Protocol::Rendezvous && parameters.duplex == Duplex::Half;
     let receiving = usize::from(!half);
     let mut charts = Vec::new();
-    for set in only.sets(compiled) {
+    for set in only.sets(compiled.schedule()) {
         let mut routes = MessageRoutes::new(machine);
         let mut missing = false;
         let mut route = |source: CellId, target: CellId, links: &mut Vec<LinkId>| {

@@ -1,7 +1,6 @@
 //! The part of a schedule that `conset show` shows: sets, phases, cells, and routes with enough words.
 
-use conset::Compiled;
-use conset_ir::{At, CellId, InputError, Machine, PhaseId, RouteRef, SetSchedule, Slot};
+use conset_ir::{At, CellId, InputError, Machine, PhaseId, RouteRef, Schedule, SetSchedule, Slot};
 
 /// The part of a schedule to show.
 #[derive(Clone, Copy)]
@@ -15,14 +14,14 @@ pub(super) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    pub(super) fn check(&self, compiled: &Compiled) -> Result<(), InputError> {
-        let sets = compiled.schedule().sets();
+    pub(super) fn check(&self, schedule: &Schedule) -> Result<(), InputError> {
+        let sets = schedule.sets();
         let names: Vec<&str> = sets.iter().map(|s| s.timetable.routing().set().name()).collect();
         check_set(self.set, &names)?;
         if let Some(cell) = self.cell {
-            check_cell(compiled.schedule().machine(), cell)?;
+            check_cell(schedule.machine(), cell)?;
         }
-        let most = self.sets(compiled).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
+        let most = self.sets(schedule).map(|(_, s)| s.timetable.phases().len()).max().unwrap_or(0);
         if let Some(phase) = self.phase.filter(|phase| phase.index() >= most) {
             return Err(InputError::new(
                 "--phase",
@@ -38,10 +37,9 @@ impl Selection<'_> {
 
     pub(super) fn sets<'b>(
         &self,
-        compiled: &'b Compiled,
+        schedule: &'b Schedule,
     ) -> impl Iterator<Item = (usize, &'b SetSchedule)> {
-        compiled
-            .schedule()
+        schedule
             .sets()
             .iter()
             .enumerate()
@@ -62,10 +60,10 @@ impl Selection<'_> {
     /// Visits every selected route with its set, phase and slot.
     pub(super) fn for_each_route<'b>(
         &self,
-        compiled: &'b Compiled,
+        schedule: &'b Schedule,
         mut visit: impl FnMut(&'b SetSchedule, PhaseId, RouteRef<'b>, Slot),
     ) {
-        for (_, set) in self.sets(compiled) {
+        for (_, set) in self.sets(schedule) {
             for ((id, routes), times) in set.timetable.routing().iter().zip(set.timetable.phases())
             {
                 if self.has_phase(id) {

@@ -6,7 +6,7 @@
 use conset::fabric::messages::MessageRoutes;
 use conset::profile;
 use conset::steps::CompiledSteps;
-use conset_ir::{CellId, LinkId, Machine, SetSteps, StepMessage};
+use conset_ir::{CellId, LinkId, Machine, SetSteps, StepMessage, StepSchedule};
 
 use super::columns::{CLOCKS, add_links, clocks};
 use super::map::LinkLoads;
@@ -25,9 +25,9 @@ pub(crate) struct StepSelection<'a> {
 impl StepSelection<'_> {
     pub(crate) fn sets<'b>(
         &self,
-        compiled: &'b CompiledSteps,
+        schedule: &'b StepSchedule,
     ) -> impl Iterator<Item = &'b SetSteps> {
-        let sets = compiled.schedule().sets().iter();
+        let sets = schedule.sets().iter();
         sets.filter(|set| self.set.is_none_or(|name| name == set.steps.set().name()))
     }
 
@@ -57,13 +57,13 @@ pub(super) fn loads(machine: &Machine, set: &SetSteps, only: &StepSelection<'_>)
 }
 
 /// The load of each link.
-pub(super) fn links(compiled: &CompiledSteps, only: &StepSelection<'_>) -> TableRows {
-    let machine = compiled.schedule().machine();
+pub(super) fn links(schedule: &StepSchedule, only: &StepSelection<'_>) -> TableRows {
+    let machine = schedule.machine();
     let mut rows =
         TableRows::new(&["set", "link", "source", "target", "messages", "words", "clocks"], 4);
     // The filter by cell is for links here, as it is with phases.
     let all = StepSelection { cell: None, ..*only };
-    for set in only.sets(compiled) {
+    for set in only.sets(schedule) {
         let loads = loads(machine, set, &all);
         add_links(&mut rows, &[set.steps.set().name().into()], machine, &loads, only.cell);
     }
@@ -74,7 +74,7 @@ pub(super) fn links(compiled: &CompiledSteps, only: &StepSelection<'_>) -> Table
 pub(super) fn cells(compiled: &CompiledSteps, only: &StepSelection<'_>) -> TableRows {
     let own = ["set", "cell", "sends", "receives", "words_out", "words_in"];
     let mut rows = TableRows::new(&[&own[..], &CLOCKS].concat(), 2);
-    for set in only.sets(compiled) {
+    for set in only.sets(compiled.schedule()) {
         let cells = compiled.schedule().machine().cell_count();
         // Messages and words that a cell sends, and those that it receives.
         let mut traffic = vec![[(0u64, 0u64); 2]; cells];

@@ -8,7 +8,9 @@ use conset::Compiled;
 use conset::profile::PortClocks;
 use conset::report::Summary;
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionSet, Feed, Link, LinkId, Machine, PhaseId, RouteRef, Sink};
+use conset_ir::{
+    CellId, ConnectionSet, Feed, Link, LinkId, Machine, PhaseId, RouteRef, Schedule, Sink,
+};
 
 use super::columns::{CLOCKS, add_links, clocks};
 use super::map::LinkLoads;
@@ -42,11 +44,11 @@ pub(super) fn summary(summary: &Summary) -> TableRows {
             set.phases.into(),
             set.bound_phases.into(),
             set.bound_phases_by.to_string().into(),
-            Field::Real(set.phases_bound_ratio, 2),
+            Field::Real(set.phases_over_bound, 2),
             set.predicted_clocks.into(),
             set.bound_clocks.into(),
             set.bound_clocks_by.to_string().into(),
-            Field::Real(set.bound_ratio, 2),
+            Field::Real(set.clocks_over_bound, 2),
             set.hops.into(),
             set.max_channels.into(),
             set.max_sharing.into(),
@@ -55,9 +57,14 @@ pub(super) fn summary(summary: &Summary) -> TableRows {
     rows
 }
 
-pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
+/// The phases, with the clocks that are predicted if the schedule is correct.
+pub(super) fn phases(
+    schedule: &Schedule,
+    compiled: Option<&Compiled>,
+    only: &Selection<'_>,
+) -> TableRows {
     // With timed starts, the length of a phase without contention is proved.
-    let timed = compiled.schedule().machine().parameters().has_timed_starts();
+    let timed = schedule.machine().parameters().has_timed_starts();
     let columns = [
         "set",
         "phase",
@@ -69,29 +76,36 @@ pub(super) fn phases(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
         "max_sharing",
         "proved",
     ];
-    let mut rows = TableRows::new(&columns[..if timed { 9 } else { 8 }], 2);
-    for (index, set) in only.sets(compiled) {
-        let lengths = conset::verify::phase_lengths(&set.timetable);
-        let prediction = &compiled.sets()[index].prediction;
+    let count = match (compiled, timed) {
+        (None, _) => 6,
+        (Some(_), false) => 8,
+        (Some(_), true) => 9,
+    };
+    let mut rows = TableRows::new(&columns[..count], 2);
+    for (index, set) in only.sets(schedule) {
+        let proved = compiled.is_some() && timed;
+        let lengths = proved.then(|| conset::verify::phase_lengths(&set.timetable));
         let routing = set.timetable.routing();
         for (id, phase) in routing.iter() {
             if !only.has_phase(id) {
                 continue;
             }
-            let predicted = &prediction.phases[id.index()];
-            rows.rows.push(vec![
+            let mut row = vec![
                 routing.set().name().into(),
                 id.into(),
                 phase.len().into(),
                 phase.iter().map(|r| u64::from(r.words)).sum::<u64>().into(),
                 phase.iter().map(|r| to_u64(r.hops())).sum::<u64>().into(),
                 set.timetable.phases()[id.index()].makespan.into(),
-                predicted.clocks.into(),
-                predicted.max_sharing.into(),
-            ]);
-            if let Some(row) = rows.rows.last_mut().filter(|_| timed) {
-                row.push(lengths[id.index()].map_or(Field::Absent("no"), Field::from));
+            ];
+            if let Some(compiled) = compiled {
+                let predicted = &compiled.sets()[index].prediction.phases[id.index()];
+                row.extend([predicted.clocks.into(), predicted.max_sharing.into()]);
             }
+            if let Some(length) = lengths.as_ref().map(|lengths| lengths[id.index()]) {
+                row.push(length.map_or(Field::Absent("no"), Field::from));
+            }
+            rows.rows.push(row);
         }
     }
     rows
@@ -105,7 +119,7 @@ pub(super) fn path(route: &RouteRef<'_>) -> String {
 }
 
 pub(super) fn routes(
-    compiled: &Compiled,
+    schedule: &Schedule,
     only: &Selection<'_>,
     keep: impl Fn(&ConnectionSet, &RouteRef<'_>) -> bool,
 ) -> TableRows {
@@ -113,7 +127,7 @@ pub(super) fn routes(
         &["set", "phase", "connection", "name", "route", "words", "hops", "start", "duration"],
         5,
     );
-    only.for_each_route(compiled, |set, phase, route, slot| {
+    only.for_each_route(schedule, |set, phase, route, slot| {
         let set = set.timetable.routing().set();
         if keep(set, &route) {
             rows.rows.push(vec![
@@ -132,9 +146,9 @@ pub(super) fn routes(
     rows
 }
 
-pub(super) fn timetable(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
+pub(super) fn timetable(schedule: &Schedule, only: &Selection<'_>) -> TableRows {
     let mut listed = Vec::new();
-    only.for_each_route(compiled, |set, phase, route, slot| {
+    only.for_each_route(schedule, |set, phase, route, slot| {
         listed.push((set, phase, slot, route));
     });
     // The sort is stable, so sets stay in their order of execution.
@@ -160,10 +174,10 @@ pub(super) fn timetable(compiled: &Compiled, only: &Selection<'_>) -> TableRows 
     rows
 }
 
-pub(super) fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let machine = compiled.schedule().machine();
+pub(super) fn channels(schedule: &Schedule, only: &Selection<'_>) -> TableRows {
+    let machine = schedule.machine();
     let mut rows = TableRows::new(&["set", "phase", "cell", "used", "of", "words"], 3);
-    for_each_phase(compiled, only, |set, phase, routes| {
+    for_each_phase(schedule, only, |set, phase, routes| {
         let mut used = vec![(0u64, 0u64); machine.cell_count()];
         for route in routes.iter().filter(|route| route.words >= only.min_words) {
             for cell in route.cells {
@@ -188,13 +202,13 @@ pub(super) fn channels(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     rows
 }
 
-pub(super) fn links(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
-    let machine = compiled.schedule().machine();
+pub(super) fn links(schedule: &Schedule, only: &Selection<'_>) -> TableRows {
+    let machine = schedule.machine();
     let mut rows = TableRows::new(
         &["set", "phase", "link", "source", "target", "routes", "words", "clocks"],
         5,
     );
-    for_each_phase(compiled, only, |set, phase, routes| {
+    for_each_phase(schedule, only, |set, phase, routes| {
         let loads = LinkLoads::of_phase(machine, routes, only);
         add_links(&mut rows, &[set.into(), phase.into()], machine, &loads, only.cell);
     });
@@ -206,13 +220,13 @@ pub(super) fn cells(compiled: &Compiled, only: &Selection<'_>) -> TableRows {
     let own =
         ["set", "cell", "sends", "receives", "neighbours", "words_out", "words_in", "through"];
     let mut rows = TableRows::new(&[&own[..], &CLOCKS].concat(), 2);
-    for (index, set) in only.sets(compiled) {
+    for (index, set) in only.sets(compiled.schedule()) {
         let profile = conset::profile::of_model(set, &compiled.sets()[index].prediction);
         let mut of_cell: Vec<CellLoad> = Vec::new();
         of_cell.resize_with(compiled.schedule().machine().cell_count(), CellLoad::default);
         let one =
             Selection { set: Some(set.timetable.routing().set().name()), cell: None, ..*only };
-        one.for_each_route(compiled, |_, _, route, _| {
+        one.for_each_route(compiled.schedule(), |_, _, route, _| {
             let (source, target) = (route.cells[0], route.cells[route.cells.len() - 1]);
             for (cell, peer, out) in [(source, target, true), (target, source, false)] {
                 let load = &mut of_cell[cell.index()];
@@ -265,11 +279,11 @@ struct CellLoad {
 }
 
 fn for_each_phase(
-    compiled: &Compiled,
+    schedule: &Schedule,
     only: &Selection<'_>,
     mut visit: impl FnMut(&str, PhaseId, &conset_ir::PhaseRoutes),
 ) {
-    for (_, set) in only.sets(compiled) {
+    for (_, set) in only.sets(schedule) {
         let routing = set.timetable.routing();
         for (id, phase) in routing.iter() {
             if only.has_phase(id) {
@@ -291,7 +305,7 @@ pub(super) fn contexts(
     );
     let machine = compiled.schedule().machine();
     let cell = cell.or(only.cell);
-    for (index, set) in only.sets(compiled) {
+    for (index, set) in only.sets(compiled.schedule()) {
         let name = set.timetable.routing().set().name();
         for (p, phase) in compiled.image().sets()[index].phases.iter().enumerate() {
             let p = PhaseId::from_index(p);
