@@ -5,6 +5,10 @@
 //! the priority queue is an array of stacks (buckets). A search has a cost limit and stops when it
 //! cannot stay below it.
 //!
+//! Where cells are full there may be no path, and a search from the source alone learns that only when
+//! it has seen everything that it can reach. So a search that grows large also looks backwards from
+//! the target, at as many cells as it has seen itself, and gives up if that side is closed off.
+//!
 //! The caller defines the cost of a cell and whether an edge may be used.
 
 use super::cell_cost::FULL;
@@ -13,6 +17,9 @@ use conset_ir::convert::{index, to_u32};
 
 /// The cost of an unused cell: the paper's 1, in units fine enough for the other costs.
 pub(crate) const UNIT: u32 = 8;
+
+/// Cells labelled in a search before it looks backwards from the target.
+const FORWARD: u64 = 1 << 8;
 
 /// Marks the end of a bucket.
 const EMPTY: u32 = u32::MAX;
@@ -31,6 +38,16 @@ struct OpenEntry {
     next: u32,
 }
 
+/// What a look backwards from the target has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    /// No cell that the search can still reach leads to the target.
+    ClosedOff,
+    /// A cell that the search has reached does.
+    Connected,
+    Unknown,
+}
+
 /// Scratch memory of the search, reused without clearing.
 #[derive(Clone, Debug)]
 pub(crate) struct AStar {
@@ -39,6 +56,12 @@ pub(crate) struct AStar {
     /// The top entry of each bucket; bucket `i` holds estimates that exceed the first by `i`.
     buckets: Vec<u32>,
     entries: Vec<OpenEntry>,
+    /// Cells from which the target can be reached, in the order in which they were found, and the
+    /// number of them whose neighbours were looked at.
+    behind: Vec<u32>,
+    behind_done: usize,
+    /// The search in which a cell was found to be behind the target.
+    behind_stamp: Vec<u32>,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
     /// Cells labelled in all searches so far: the measure of work.
@@ -53,6 +76,9 @@ impl AStar {
             generation: 0,
             buckets: Vec::new(),
             entries: Vec::new(),
+            behind: Vec::new(),
+            behind_done: 0,
+            behind_stamp: vec![0; cells],
             path: Vec::new(),
             labelled_cells: 0,
         }
@@ -89,7 +115,17 @@ impl AStar {
         }
         self.push(0, source, cost(source));
         let mut at = 0;
+        let begin = self.labelled_cells;
+        let mut look_back = begin + FORWARD;
         while at < self.buckets.len() {
+            if self.labelled_cells >= look_back {
+                let most = self.labelled_cells - begin;
+                look_back = match self.look_back(network, target, most, &cost, &open) {
+                    Behind::ClosedOff => return None,
+                    Behind::Unknown => self.labelled_cells + most,
+                    Behind::Connected => u64::MAX,
+                };
+            }
             let top = self.buckets[at];
             if top == EMPTY {
                 at += 1;
@@ -127,13 +163,48 @@ impl AStar {
         None
     }
 
+    /// Continues to look backwards from the target, at `most` cells.
+    fn look_back(
+        &mut self,
+        network: &Network,
+        target: u32,
+        most: u64,
+        cost: &impl Fn(u32) -> u32,
+        open: &impl Fn(usize) -> bool,
+    ) -> Behind {
+        if self.behind.is_empty() {
+            self.behind.push(target);
+            self.behind_stamp[index(target)] = self.generation;
+        }
+        for _ in 0..most {
+            let Some(&cell) = self.behind.get(self.behind_done) else { return Behind::ClosedOff };
+            self.behind_done += 1;
+            self.labelled_cells += 1;
+            for &before in network.back.of(cell) {
+                let is_known = self.behind_stamp[index(before)] == self.generation;
+                if is_known || cost(before) == FULL || !open(network.next.edge(before, cell)) {
+                    continue;
+                }
+                if self.labels[index(before)].stamp == self.generation {
+                    return Behind::Connected;
+                }
+                self.behind_stamp[index(before)] = self.generation;
+                self.behind.push(before);
+            }
+        }
+        Behind::Unknown
+    }
+
     fn start(&mut self) {
         self.buckets.clear();
         self.entries.clear();
+        self.behind.clear();
+        self.behind_done = 0;
         self.generation = self.generation.checked_add(1).unwrap_or_else(|| {
             for label in &mut self.labels {
                 label.stamp = 0;
             }
+            self.behind_stamp.fill(0);
             1
         });
     }
@@ -168,5 +239,67 @@ impl AStar {
         }
         self.path.push(source);
         self.path.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conset_ir::Machine;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// Whether a path over cells that are not full leads from one cell to another.
+    fn is_reachable(network: &Network, full: &[bool], source: u32, target: u32) -> bool {
+        let mut seen = full.to_vec();
+        let mut open = vec![source];
+        while let Some(cell) = open.pop() {
+            if !std::mem::replace(&mut seen[index(cell)], true) {
+                open.extend(network.next.of(cell));
+            }
+        }
+        seen[index(target)] && !full[index(target)] && !full[index(source)]
+    }
+
+    #[test]
+    fn looking_backwards_gives_up_only_where_there_is_no_path() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let (mut found, mut refused) = (0, 0);
+        for spec in ["mesh:40x40", "torus:36x40", "fat-tree:512"] {
+            let network = Network::new(&Machine::from_spec(spec).unwrap());
+            let cells = to_u32(network.cell_count());
+            let mut search = AStar::new(network.cell_count());
+            for _ in 0..60 {
+                // About as many as divide a grid into pieces.
+                let full: Vec<bool> = (0..cells).map(|_| rng.random_range(0..100) < 38).collect();
+                let [source, target] = [0; 2].map(|_| rng.random_range(0..cells));
+                let mut distances = Distances::new(&network, [target].into_iter());
+                distances.aim(&network, source, target);
+                let cost = |cell: u32| if full[index(cell)] { FULL } else { UNIT };
+                let path =
+                    search.run(&network, &distances, source, target, u32::MAX, cost, |_| true);
+                let expected = is_reachable(&network, &full, source, target)
+                    && distances.to_target(source) != UNREACHABLE;
+                assert_eq!(path.is_some(), expected, "{spec} {source} {target}");
+                found += u32::from(path.is_some());
+                refused +=
+                    u32::from(path.is_none() && !full[index(source)] && !full[index(target)]);
+            }
+        }
+        assert!(found > 10 && refused > 10, "{found} {refused}");
+    }
+
+    #[test]
+    fn a_target_that_is_closed_off_costs_no_search_of_the_whole_machine() {
+        let network = Network::new(&Machine::from_spec("mesh:200x200").unwrap());
+        let (source, target) = (0, 100 * 200 + 100);
+        let mut search = AStar::new(network.cell_count());
+        let mut distances = Distances::new(&network, [target].into_iter());
+        distances.aim(&network, source, target);
+        let around = network.next.of(target).to_vec();
+        let cost = |cell: u32| if around.contains(&cell) { FULL } else { UNIT };
+        let path = search.run(&network, &distances, source, target, u32::MAX, cost, |_| true);
+        assert!(path.is_none() && search.labelled_cells < 1000, "{}", search.labelled_cells);
     }
 }

@@ -483,6 +483,7 @@ fn missing_rank(comm: &Comm) {
 
 fn missing_cell(comm: &Comm) {
     // One exchange: only the next cell waits, and not others for it.
+    let comm = &patient(comm);
     let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(3) {
             return Ok(());
@@ -518,11 +519,16 @@ fn exchange_of(cell: &mut Cell<'_>, set: &str) -> Result<(), CellError> {
     cell.exchange(set, &out, &mut inn)
 }
 
+/// With a time-out so long that the ranks have compared what they wait for before one of them gives
+/// up, on a busy computer too.
+fn patient(comm: &Comm) -> Comm {
+    comm.clone().timeout(Duration::from_secs(20))
+}
+
 /// Cells exchange two sets in an order of their own, each with the next, in messages that are only
 /// sent when they are awaited.
 fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
-    // The ranks have to compare their waits before one of them gives up, on a busy computer too.
-    let comm = &comm.clone().timeout(Duration::from_secs(20));
+    let comm = &patient(comm);
     let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 5000)).collect());
     let _ = world.try_run(|cell| {
         exchange_of(cell, "s")?;
@@ -532,6 +538,7 @@ fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) 
 
 /// One cell switches while another exchanges.
 fn mixed(comm: &Comm) {
+    let comm = &patient(comm);
     let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(2) { cell.instantiate_phase("s/p0") } else { exchange_of(cell, "s") }
     });
@@ -580,7 +587,7 @@ fn skipped_between_sets(comm: &Comm) {
         ConnectionSet::new(name, build::set(pairs).connections().to_vec()).unwrap()
     };
     let image = build::build_all(&machine, [set("s", &ring), set("t", &apart)]);
-    let world = World::new(image).on(Transport::Mpi(comm.clone()));
+    let world = World::new(image).on(Transport::Mpi(patient(comm)));
     let result = world.try_run(|cell| {
         if cell.id() != CellId(3) {
             exchange_of(cell, "t")?;
