@@ -28,7 +28,7 @@ pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced
 #[cfg(test)]
 pub(crate) use show::VIEWS;
 pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs, is_view, view_names};
-pub(crate) use sweep::SweepArgs;
+pub(crate) use sweep::{SweepArgs, Variable};
 
 /// A whole number from `least` to `most`.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {

@@ -26,10 +26,12 @@ static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 pub(crate) struct Search(());
 
 impl Search {
-    /// Begins a search. With `quiet`, nothing is printed when it is interrupted.
+    /// Begins a search. With `quiet`, nothing is printed when it is interrupted; for a search within
+    /// another one, the outer one decides.
     pub(crate) fn begin(quiet: bool) -> Self {
-        QUIET.store(quiet, Ordering::Relaxed);
-        SEARCHES.fetch_add(1, Ordering::Relaxed);
+        if SEARCHES.fetch_add(1, Ordering::Relaxed) == 0 {
+            QUIET.store(quiet, Ordering::Relaxed);
+        }
         INTERRUPT.get_or_init(|| {
             // Where no handler can be set, Ctrl-C ends the command.
             let _ = ctrlc::set_handler(on_signal);

@@ -336,6 +336,11 @@ impl Parameters {
         stated.map(|(_, (own, _))| own)
     }
 
+    /// The names that [`Parameters::set`] knows.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.numbers().into_iter().map(|row| row.0).chain(["duplex", "protocol"])
+    }
+
     /// Whether a parameter that version 3 of the formats does not have differs from its default.
     pub(crate) fn has_message_parameters(&self) -> bool {
         self.protocol != Protocol::Standing || self.stated_numbers().count() > FIRST_NUMBERS
@@ -365,8 +370,7 @@ impl Parameters {
         }
         let numbers = self.numbers();
         let Some(&(_, _, least, most)) = numbers.iter().find(|row| row.0 == name) else {
-            let mut known: Vec<&str> = numbers.iter().map(|row| row.0).collect();
-            known.extend(["duplex", "protocol"]);
+            let known: Vec<&str> = self.names().collect();
             return Err(bad(format!("`{name}` is not a machine parameter")).help(suggestion(
                 name,
                 &known,

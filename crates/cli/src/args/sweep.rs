@@ -1,5 +1,6 @@
 //! The options of `conset sweep`, and the values that it varies.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -60,8 +61,9 @@ fn variable(text: &str) -> Result<Variable, String> {
             return Err(format!("more than {VALUES_MAX} values; expected fewer"));
         }
     }
-    if let Some(row) = (1..values.len()).find(|&row| values[..row].contains(&values[row])) {
-        return Err(format!("{} is listed twice", values[row]));
+    let mut seen = HashSet::new();
+    if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
+        return Err(format!("{twice} is listed twice"));
     }
     Ok(Variable { name: name.to_owned(), values })
 }

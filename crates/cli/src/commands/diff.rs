@@ -69,29 +69,42 @@ fn numbers_of(diff: &Diff) -> TableRows {
 }
 
 fn write_diff(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
-    if diff.identical {
-        writeln!(out, "identical")?;
-    }
-    write_schedules(out, &diff.schedule)?;
-    if diff.identical {
-        return Ok(());
-    }
-    for set in &diff.sets {
-        if set.identical {
-            writeln!(out, "set      {}: identical", set.set)?;
-        } else {
-            write_summary(out, set)?;
-        }
-    }
-    write_part_details(out, &diff.schedule)?;
+    write_comparison(out, diff.identical, &diff.schedule, |out| {
+        diff.sets.iter().try_for_each(|set| match set.identical {
+            true => write_identical(out, &set.set),
+            false => write_summary(out, set),
+        })
+    })?;
     for set in diff.sets.iter().filter(|set| !set.identical) {
         write_details(out, set)?;
     }
     Ok(())
 }
 
+/// Prints what comparisons of phases and of steps have in common, and between that what `sets` prints
+/// of the sets, unless the schedules are identical.
+pub(crate) fn write_comparison(
+    out: &mut dyn Write,
+    identical: bool,
+    schedule: &ScheduleDiff,
+    sets: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    if identical {
+        writeln!(out, "identical")?;
+        return write_schedules(out, schedule);
+    }
+    write_schedules(out, schedule)?;
+    sets(out)?;
+    write_part_details(out, schedule)
+}
+
+/// Prints that a set is the same in both.
+pub(crate) fn write_identical(out: &mut dyn Write, set: &str) -> io::Result<()> {
+    writeln!(out, "set      {set}: identical")
+}
+
 /// What differs between machines, origins, parts and the names of sets.
-pub(crate) fn write_schedules(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
+fn write_schedules(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
     for (what, changes) in [("machine", &diff.machine), ("made", &diff.origin)] {
         for change in changes {
             writeln!(out, "{what:<8} {}", changed(change))?;
@@ -112,7 +125,7 @@ pub(crate) fn write_schedules(out: &mut dyn Write, diff: &ScheduleDiff) -> io::R
 }
 
 /// Lists the parts and node numbers that differ.
-pub(crate) fn write_part_details(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
+fn write_part_details(out: &mut dyn Write, diff: &ScheduleDiff) -> io::Result<()> {
     let Some(parts) = &diff.parts else { return Ok(()) };
     let or_none = |cell: Option<CellId>| cell.map_or("none".to_owned(), |c| c.to_string());
     list(out, "parts on other cells", &parts.moved, |change| {

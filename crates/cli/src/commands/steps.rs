@@ -5,7 +5,7 @@ use std::path::Path;
 
 use conset::choice::Alternative;
 use conset::report::MachineSummary;
-use conset::step_views::{EarlierMessage, StepDiff, StepWhy};
+use conset::step_views::{EarlierMessage, StepDiff, StepSetDiff, StepWhy};
 use conset::steps::{
     CompiledSteps, StepExecutionError, StepMeasurement, StepRunSummary, StepSummary,
 };
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::args::view_names;
 use crate::commands::compile::OutputFormat;
-use crate::commands::diff::{write_part_details, write_schedules};
+use crate::commands::diff::{write_comparison, write_identical};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, StepSelection, find_connections};
 use crate::error::CliError;
@@ -485,51 +485,43 @@ pub(crate) fn write_diff(diff: &StepDiff, terminal: &Terminal) -> Result<(), Cli
         diff,
         || diff_rows(diff),
         |out| {
-            if diff.identical {
-                writeln!(out, "identical")?;
-            }
-            write_schedules(out, &diff.schedule)?;
-            if diff.identical {
-                return Ok(());
-            }
-            for set in &diff.sets {
-                if set.identical {
-                    writeln!(out, "set      {}: identical", set.set)?;
-                    continue;
-                }
-                let change = |pair: [u64; 2]| match pair {
-                    [a, b] if a == b => text::number(a),
-                    [a, b] => format!("{} -> {}", text::number(a), text::number(b)),
-                };
-                writeln!(
-                    out,
-                    "set      {}: {} steps, {} messages, {} words",
-                    set.set,
-                    change(set.steps.map(to_u64)),
-                    change(set.messages.map(to_u64)),
-                    change(set.message_words),
-                )?;
-                if let [Some(a), Some(b)] = set.predicted_clocks {
-                    writeln!(out, "clocks   {} predicted", change([a, b]))?;
-                }
-                for (what, count, how) in [
-                    ("removed", set.removed, ""),
-                    ("added", set.added, ""),
-                    ("placed", set.rerouted, " over other cells"),
-                    ("placed", set.moved, " in other steps"),
-                ] {
-                    if count > 0 {
-                        writeln!(
-                            out,
-                            "{what:<8} {}{how}",
-                            text::count(to_u64(count), "connection")
-                        )?;
-                    }
-                }
-            }
-            write_part_details(out, &diff.schedule)
+            write_comparison(out, diff.identical, &diff.schedule, |out| {
+                diff.sets.iter().try_for_each(|set| match set.identical {
+                    true => write_identical(out, &set.set),
+                    false => write_set_diff(out, set),
+                })
+            })
         },
     )
+}
+
+fn write_set_diff(out: &mut dyn Write, set: &StepSetDiff) -> io::Result<()> {
+    let change = |pair: [u64; 2]| match pair {
+        [a, b] if a == b => text::number(a),
+        [a, b] => format!("{} -> {}", text::number(a), text::number(b)),
+    };
+    writeln!(
+        out,
+        "set      {}: {} steps, {} messages, {} words",
+        set.set,
+        change(set.steps.map(to_u64)),
+        change(set.messages.map(to_u64)),
+        change(set.message_words),
+    )?;
+    if let [Some(a), Some(b)] = set.predicted_clocks {
+        writeln!(out, "clocks   {} predicted", change([a, b]))?;
+    }
+    for (what, count, how) in [
+        ("removed", set.removed, ""),
+        ("added", set.added, ""),
+        ("placed", set.rerouted, " over other cells"),
+        ("placed", set.moved, " in other steps"),
+    ] {
+        if count > 0 {
+            writeln!(out, "{what:<8} {}{how}", text::count(to_u64(count), "connection"))?;
+        }
+    }
+    Ok(())
 }
 
 /// A row for each number of each common set.

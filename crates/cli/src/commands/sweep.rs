@@ -7,6 +7,7 @@
 //! changing fastest.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,7 +23,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::args::{self, Cli, Command, SweepArgs};
+use crate::args::{self, Cli, Command, SweepArgs, Variable};
 use crate::error::CliError;
 use crate::files::OutputTarget;
 use crate::interrupt::{self, Search};
@@ -42,7 +43,7 @@ struct Setting {
 }
 
 /// The result of a combination: sums over all sets.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Clocks {
     /// Phases; none for steps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &SweepArgs, terminal: &Terminal) -> Result<(), CliError>
     }
     let settings = settings(args)?;
     // All arguments are checked before the first is compiled.
-    let calls = settings.iter().map(|settings| call(settings)).collect::<Result<Vec<_>, _>>()?;
+    let calls = calls(&settings)?;
     let bar = bar(settings.len(), terminal.quiet);
     let search = Search::begin(terminal.quiet);
     let rows: Vec<Option<Combination>> = calls
@@ -138,22 +139,19 @@ pub(crate) fn run(args: &SweepArgs, terminal: &Terminal) -> Result<(), CliError>
         combinations,
         output: args.output.as_ref().map(|path| path.display().to_string()),
     };
-    let names: Vec<&str> = args.vary.iter().map(|variable| variable.name.as_str()).collect();
+    let table = table(&args.vary, &report);
     if let (Some(path), Some(output)) = (&args.output, output) {
-        let table = table(&names, &report);
         OutputTarget::new(path).write(|out| match output {
             SweepOutput::Csv => table.write_csv(out),
-            SweepOutput::Page => {
-                out.write_all(page(&args.input.name(), &names, &report).html().as_bytes())
-            }
+            SweepOutput::Page => out.write_all(page(args, &report, &table).html().as_bytes()),
         })?;
     }
     rows::print(
         terminal,
         &report,
-        || table(&names, &report),
+        || table.clone(),
         |out| {
-            table(&names, &report).write_human(out)?;
+            table.write_human(out)?;
             write_summary(out, &report, calls.len())
         },
     )
@@ -215,36 +213,38 @@ fn settings(args: &SweepArgs) -> Result<Vec<Vec<Setting>>, InputError> {
     Ok(combinations)
 }
 
-/// The arguments of a combination: those of this call with the settings at their end.
-fn call(settings: &[Setting]) -> Result<SweepArgs, CliError> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
+/// The arguments of the combinations: those of this call with the settings at their end.
+fn calls(combinations: &[Vec<Setting>]) -> Result<Vec<SweepArgs>, CliError> {
+    let words: Vec<OsString> = std::env::args_os().collect();
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let parameters = Parameters::iwarp();
-    let is_parameter = |name: &str| {
-        let named = ["duplex", "protocol"];
-        named.contains(&name) || parameters.numbers().iter().any(|row| row.0 == name)
+    let parameters: Vec<&str> = Parameters::iwarp().names().collect();
+    let option = |Setting { name, value }: &Setting| match parameters.contains(&name.as_str()) {
+        true => format!("--param={name}={value}").into(),
+        false => format!("--{}={value}", name.replace('_', "-")).into(),
     };
-    let options = settings.iter().map(|Setting { name, value }| match is_parameter(name) {
-        true => format!("--param={name}={value}"),
-        false => format!("--{}={value}", name.replace('_', "-")),
-    });
-    words.splice(end..end, options.map(OsString::from));
     // The last of several values counts, so a varied option may also be given.
-    let command = args::parser().mut_subcommand("sweep", |sweep| sweep.args_override_self(true));
-    let parsed = command
-        .try_get_matches_from(words)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| {
-            let message = error.to_string();
-            let message = message.lines().next().unwrap_or_default();
-            let message = message.trim_start_matches("error: ").to_owned();
-            InputError::new("--vary", At::Whole, message)
-                .help("vary a machine parameter, or an option of `conset sweep` that has a value")
-        })?;
-    match parsed.command {
-        Command::Sweep(args) => Ok(args),
-        _ => Err(CliError::Bug("the arguments of a sweep are not those of a sweep".to_owned())),
-    }
+    let parser = args::parser();
+    let mut parser = parser.mut_subcommand("sweep", |sweep| sweep.args_override_self(true));
+    let mut call = |settings: &Vec<Setting>| {
+        let mut words = words.clone();
+        words.splice(end..end, settings.iter().map(option));
+        let parsed = parser
+            .try_get_matches_from_mut(words)
+            .and_then(|matches| Cli::from_arg_matches(&matches))
+            .map_err(|error| {
+                let message = error.to_string();
+                let message = message.lines().next().unwrap_or_default();
+                let message = message.trim_start_matches("error: ").to_owned();
+                InputError::new("--vary", At::Whole, message).help(
+                    "vary a machine parameter, or an option of `conset sweep` that has a value",
+                )
+            })?;
+        match parsed.command {
+            Command::Sweep(args) => Ok(args),
+            _ => Err(CliError::Bug("the arguments of a sweep are not those of a sweep".to_owned())),
+        }
+    };
+    combinations.iter().map(&mut call).collect()
 }
 
 fn bar(count: usize, quiet: bool) -> ProgressBar {
@@ -267,63 +267,49 @@ fn clocks(args: &SweepArgs, predict: bool) -> Result<Clocks, CliError> {
     let choice = load::compiled_by(&job, &args.input, &args.compiler, &mut bar)?;
     let seed = args.input.seed();
     let bug = |error: &dyn std::fmt::Display| CliError::Bug(error.to_string());
-    Ok(match choice.chosen {
+    let mut result = Clocks::default();
+    match choice.chosen {
         Either::Phases(compiled) => {
             let sets = || compiled.schedule().sets().iter();
-            let bound_clocks = sets().map(|set| set.bounds.clocks).sum();
-            let predicted_clocks = sets().map(|set| set.predicted_clocks).sum();
-            let measured_clocks = match predict {
-                true => None,
-                false => {
-                    let runs =
-                        run::run(&compiled, seed, false, &mut |_| ()).map_err(|e| bug(&e))?;
-                    if let Some(run) = runs.iter().find(|run| !run.summary.payload_ok) {
-                        let set = &run.summary.set;
-                        let message = format!("set `{set}`: words were not delivered correctly");
-                        return Err(CliError::Bug(message));
-                    }
-                    Some(runs.iter().map(|run| run.summary.measured_clocks).sum())
-                }
-            };
-            let clocks = measured_clocks.unwrap_or(predicted_clocks);
-            Clocks {
-                phases: Some(sets().map(|set| to_u64(set.timetable.phases().len())).sum()),
-                bound_phases: Some(sets().map(|set| u64::from(set.bounds.phases)).sum()),
-                steps: None,
-                predicted_clocks,
-                measured_clocks,
-                bound_clocks,
-                clocks_over_bound: conset::bound_ratio(clocks, bound_clocks),
+            result.phases = Some(sets().map(|set| to_u64(set.timetable.phases().len())).sum());
+            result.bound_phases = Some(sets().map(|set| u64::from(set.bounds.phases)).sum());
+            result.bound_clocks = sets().map(|set| set.bounds.clocks).sum();
+            result.predicted_clocks = compiled.predicted_clocks();
+            if !predict {
+                let runs = run::run(&compiled, seed, false, &mut |_| ()).map_err(|e| bug(&e))?;
+                let runs = runs.iter().map(|run| &run.summary);
+                let runs = runs.map(|run| (run.set.as_str(), run.payload_ok, run.measured_clocks));
+                result.measured_clocks = Some(measured(runs)?);
             }
         }
         Either::Steps(compiled) => {
             let summaries = compiled.summaries();
-            let bound_clocks = summaries.iter().map(|set| set.bound_clocks).sum();
-            let measured_clocks = match predict {
-                true => None,
-                false => {
-                    let runs = compiled.run(seed, false).map_err(|e| bug(&e))?;
-                    if let Some(run) = runs.iter().find(|run| !run.summary.payload_ok) {
-                        let set = &run.summary.set;
-                        let message = format!("set `{set}`: words were not delivered correctly");
-                        return Err(CliError::Bug(message));
-                    }
-                    Some(runs.iter().map(|run| run.summary.measured_clocks).sum())
-                }
-            };
-            let predicted_clocks = compiled.predicted_clocks();
-            let clocks = measured_clocks.unwrap_or(predicted_clocks);
-            Clocks {
-                phases: None,
-                bound_phases: None,
-                steps: Some(summaries.iter().map(|set| to_u64(set.steps)).sum()),
-                predicted_clocks,
-                measured_clocks,
-                bound_clocks,
-                clocks_over_bound: conset::bound_ratio(clocks, bound_clocks),
+            result.steps = Some(summaries.iter().map(|set| to_u64(set.steps)).sum());
+            result.bound_clocks = summaries.iter().map(|set| set.bound_clocks).sum();
+            result.predicted_clocks = compiled.predicted_clocks();
+            if !predict {
+                let runs = compiled.run(seed, false).map_err(|e| bug(&e))?;
+                let runs = runs.iter().map(|run| &run.summary);
+                let runs = runs.map(|run| (run.set.as_str(), run.payload_ok, run.measured_clocks));
+                result.measured_clocks = Some(measured(runs)?);
             }
         }
-    })
+    }
+    result.clocks_over_bound = conset::bound_ratio(result.clocks(), result.bound_clocks);
+    Ok(result)
+}
+
+/// The clocks of all sets together, each with its name and whether its words were delivered.
+fn measured<'a>(runs: impl Iterator<Item = (&'a str, bool, u64)>) -> Result<u64, CliError> {
+    let mut sum = 0;
+    for (set, payload_ok, clocks) in runs {
+        if !payload_ok {
+            let message = format!("set `{set}`: words were not delivered correctly");
+            return Err(CliError::Bug(message));
+        }
+        sum += clocks;
+    }
+    Ok(sum)
 }
 
 fn write_summary(out: &mut dyn Write, report: &SweepReport, asked: usize) -> io::Result<()> {
@@ -361,32 +347,32 @@ const LINEAR_MAX: f64 = 20.0;
 
 /// The page of a sweep: clocks over the first variable that has several values, with a line for each
 /// combination of the others, and the table.
-fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
-    let rows = &report.combinations;
-    let value = |row: &Combination, column: usize| row.settings[column].value.clone();
-    let several =
-        |column: &usize| rows.iter().any(|row| value(row, *column) != value(&rows[0], *column));
-    let column = (0..names.len()).find(several).unwrap_or(0);
-    let mut labels: Vec<String> = Vec::new();
-    let mut lines: Vec<(String, Vec<&Combination>)> = Vec::new();
-    for row in rows {
-        if !labels.contains(&value(row, column)) {
-            labels.push(value(row, column));
-        }
-        let others = (0..names.len()).filter(|other| *other != column && several(other));
-        let name: Vec<String> =
-            others.map(|other| format!("{} {}", names[other], value(row, other))).collect();
-        let name = name.join(", ");
-        match lines.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, line)) => line.push(row),
-            None => lines.push((name, vec![row])),
-        }
-    }
-    let places = places(&labels);
-    let place = |row: &Combination| {
-        let label = value(row, column);
-        labels.iter().position(|other| *other == label).map_or(0.0, |at| places[at])
+fn page(args: &SweepArgs, report: &SweepReport, table: &TableRows) -> ReportPage {
+    let vary = &args.vary;
+    let has_several = |column: &usize| vary[*column].values.len() > 1;
+    let column = (0..vary.len()).find(has_several).unwrap_or(0);
+    let others: Vec<usize> =
+        (0..vary.len()).filter(|other| *other != column && has_several(other)).collect();
+    let labels = &vary[column].values;
+    let places = places(labels);
+    let place_of: HashMap<&str, f64> =
+        labels.iter().map(String::as_str).zip(places.iter().copied()).collect();
+    let place = |row: &Combination| place_of[row.settings[column].value.as_str()];
+    let name_of = |row: &Combination| {
+        let name = |setting: &Setting| format!("{} {}", setting.name, setting.value);
+        let names: Vec<String> = others.iter().map(|&other| name(&row.settings[other])).collect();
+        names.join(", ")
     };
+    let mut line_of: HashMap<String, usize> = HashMap::new();
+    let mut lines: Vec<(String, Vec<&Combination>)> = Vec::new();
+    for row in &report.combinations {
+        let name = name_of(row);
+        let line = *line_of.entry(name.clone()).or_insert_with(|| {
+            lines.push((name, Vec::new()));
+            lines.len() - 1
+        });
+        lines[line].1.push(row);
+    }
     let mut series = Vec::new();
     for ((name, line), colour) in lines.iter().zip(COLOURS) {
         let points = |of: fn(&Clocks) -> u64| {
@@ -406,16 +392,16 @@ fn page(input: &str, names: &[&str], report: &SweepReport) -> ReportPage {
     let stride = labels.len().div_ceil(LABELS_MAX).max(1);
     let chart = Chart {
         title: String::new(),
-        x_label: names[column].to_owned(),
+        x_label: vary[column].name.clone(),
         y_label: "clocks".to_owned(),
         x_ticks: places.iter().copied().zip(labels.iter().cloned()).step_by(stride).collect(),
         series,
         style: Style::Lines,
         scale: Scale::Linear,
     };
-    let (header, rows) = table(names, report).human();
+    let (header, rows) = table.human();
     ReportPage {
-        title: format!("conset sweep {input}"),
+        title: format!("conset sweep {}", args.input.name()),
         charts: vec![chart.svg()],
         note: match lines.len() > COLOURS.len() {
             true => format!("The chart has the first {} of {} lines.", COLOURS.len(), lines.len()),
@@ -446,7 +432,7 @@ fn places(labels: &[String]) -> Vec<f64> {
 }
 
 /// The table of a sweep.
-fn table(names: &[&str], report: &SweepReport) -> TableRows {
+fn table(vary: &[Variable], report: &SweepReport) -> TableRows {
     let rows = &report.combinations;
     let has = |of: fn(&Clocks) -> bool| rows.iter().any(|row| row.clocks.as_ref().is_some_and(of));
     let (phases, steps) = (has(|c| c.phases.is_some()), has(|c| c.steps.is_some()));
@@ -459,7 +445,7 @@ fn table(names: &[&str], report: &SweepReport) -> TableRows {
     columns.extend(measured.then_some("measured_clocks"));
     columns.extend(["bound_clocks", "clocks_over_bound", "seconds"]);
     columns.extend(failed.then_some("error"));
-    let names = names.iter().map(|name| Cow::from((*name).to_owned()));
+    let names = vary.iter().map(|variable| Cow::from(variable.name.clone()));
     let columns = names.chain(columns.into_iter().map(Cow::from)).collect();
     let mut table = TableRows::named(columns, 0);
     for row in rows {
