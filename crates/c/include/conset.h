@@ -541,7 +541,9 @@ int conset_wait(conset_cell *cell, const conset_plan *plan, const conset_pending
 int conset_wait_many(conset_cell *cell, const conset_plan *plan, const conset_pending *pending,
                      int type, void *const *vectors, const size_t *words, size_t count);
 
-/* ---- Collectives: called by all cells in the same order, with arrays of the same length ---- */
+/* ---- Collectives: called by all cells in the same order, with arrays of the same length ----
+ * Arrays have any length; reduce several scalars in one call, which takes as long as one. A cell with
+ * another length, type or operation than the others ends the run (CONSET_MISMATCH). */
 
 /* Combines the arrays entry by entry, in a fixed order. All cells get the result. */
 int conset_allreduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,

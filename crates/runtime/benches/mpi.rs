@@ -1,4 +1,5 @@
-//! One exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
+//! Sums of arrays over 8 ranks and over 4: by hand over MPI, by conset and by `MPI_Allreduce`
+//! (module `collectives`). And one exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
 //!
 //! ```text
 //! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
@@ -17,6 +18,7 @@
 #[path = "../../fabric/tests/build/mod.rs"]
 mod build;
 
+mod collectives;
 mod launch;
 
 use std::process::ExitCode;
@@ -37,10 +39,14 @@ const TURNS: usize = 40;
 const BLOCKS: usize = 5;
 
 fn main() -> ExitCode {
-    let comm = match launch::ranks(RANKS as u32) {
+    let comm = match launch::jobs(&[RANKS as u32, 4]) {
         Ok(comm) => comm,
         Err(code) => return code,
     };
+    collectives::table(&comm);
+    if comm.size() != RANKS {
+        return ExitCode::SUCCESS;
+    }
     for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
         table(&comm, name, channels);
         overlap_table(&comm, channels);

@@ -244,3 +244,17 @@ int conset_request_done(struct conset_requests *r, int at, int *done)
 {
     return MPI_Request_get_status(r->handles[at], done, MPI_STATUS_IGNORE);
 }
+
+/* The same for bytes, in any place of the array. */
+
+int conset_send_bytes(struct conset_comm *c, struct conset_requests *r, int at, const void *bytes,
+                      int count, int peer, int tag)
+{
+    return MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+}
+
+int conset_receive_bytes(struct conset_comm *c, struct conset_requests *r, int at, void *bytes,
+                         int count, int peer, int tag)
+{
+    return MPI_Irecv(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+}

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
-use conset_ir::convert::{index, to_u32};
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, PhaseId};
 
 use crate::error::{CellCall, RunError};
@@ -61,26 +61,56 @@ pub(crate) struct Call {
     place: Option<SourceLocation>,
     round: u64,
     mark: u64,
+    array: Option<CallArray>,
+}
+
+/// The array of a call over a tree, which all cells must describe in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallArray {
+    /// How the arrays are combined, such as `add`.
+    pub(crate) what: &'static str,
+    /// The cell whose array all get, in a broadcast.
+    pub(crate) from: Option<CellId>,
+    pub(crate) words: usize,
+    /// The type of the words.
+    pub(crate) number_type: &'static str,
+}
+
+impl CallArray {
+    /// Hashes it into a digest.
+    fn mix_into(&self, digest: u64) -> u64 {
+        let from = self.from.map_or(0, |cell| u64::from(cell.0) + 1);
+        let digest = mix(mix(digest, to_u64(self.words)), from);
+        mix_text(mix_text(digest, self.what), self.number_type)
+    }
+}
+
+impl fmt::Display for CallArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, from, words, number_type } = self;
+        match from {
+            Some(cell) => write!(f, "{what} from {cell} of {words} {number_type}"),
+            None => write!(f, "{what} of {words} {number_type}"),
+        }
+    }
 }
 
 impl Call {
-    /// A call of a round, or 0; without a place where places are not compared.
+    /// A call of a round, or 0; without a place where places are not compared; with an array over a
+    /// tree.
     #[inline]
-    pub(crate) fn new(place: Option<SourceLocation>, round: u64) -> Self {
+    pub(crate) fn new(place: Option<SourceLocation>, round: u64, array: Option<CallArray>) -> Self {
         let (mut digest, mut line) = (round, 0);
         if let Some(place) = place {
-            let mut chunks = place.file.as_bytes().chunks_exact(8);
-            for chunk in &mut chunks {
-                let word = chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-                digest = mix(digest, word);
-            }
-            let rest = chunks.remainder().iter().fold(1, |word, &byte| word << 8 | u64::from(byte));
-            digest = mix(digest, rest);
+            digest = mix_text(digest, place.file);
             digest = mix(digest, u64::from(place.line) << 32 | u64::from(place.column));
             line = u64::from(place.line & 0xffff);
         }
+        if let Some(array) = &array {
+            digest = array.mix_into(digest);
+        }
         let digest = mix(digest, 1) >> (64 - DIGEST_BITS);
-        Self { place, round, mark: line << DIGEST_BITS | digest }
+        Self { place, round, mark: line << DIGEST_BITS | digest, array }
     }
 
     /// Less than 2 to the power of [`MARK_BITS`]; the same for the same place and round, and
@@ -93,8 +123,27 @@ impl Call {
     /// The call for an error text.
     pub(crate) fn describe(&self, cell: CellId, number: u64, what: String) -> CellCall {
         let place = self.place.map(|place| place.to_string());
+        let what = match self.array {
+            Some(array) => format!("{what} ({array})"),
+            None => what,
+        };
         CellCall { cell, number, what, place, round: self.round }
     }
+}
+
+/// The number of a call and its mark in one word, as messages carry them: the lower bits of the
+/// number, and the mark.
+#[cfg(feature = "mpi")]
+pub(crate) fn call_word(number: u64, call: Call) -> u64 {
+    number << MARK_BITS | call.mark()
+}
+
+/// The number and the mark of a [`call_word`]; of the numbers with these lower bits the one that is
+/// nearest to the own number.
+#[cfg(feature = "mpi")]
+pub(crate) fn read_call_word(own: u64, word: u64) -> (u64, u64) {
+    let apart = ((word >> MARK_BITS).wrapping_sub(own) << MARK_BITS).cast_signed() >> MARK_BITS;
+    (own.wrapping_add_signed(apart), word & ((1 << MARK_BITS) - 1))
 }
 
 /// What is known of a call by its mark alone, for an error text.
@@ -103,6 +152,17 @@ pub(crate) fn describe_mark(cell: CellId, number: u64, what: String, mark: u64) 
     let line = mark >> DIGEST_BITS;
     let place = (line > 0).then(|| format!("line {line}"));
     CellCall { cell, number, what, place, round: 0 }
+}
+
+#[inline]
+fn mix_text(mut digest: u64, text: &str) -> u64 {
+    let mut chunks = text.as_bytes().chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        digest = mix(digest, word);
+    }
+    let rest = chunks.remainder().iter().fold(1, |word, &byte| word << 8 | u64::from(byte));
+    mix(digest, rest)
 }
 
 #[inline]
@@ -119,6 +179,8 @@ pub(crate) enum Collective {
     VectorExchange(usize),
     MessageExchange(usize),
     Nonblocking(usize),
+    /// A walk over a tree by its edges.
+    Walk(usize),
 }
 
 impl Collective {
@@ -127,10 +189,11 @@ impl Collective {
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 4 * to_u32(set),
-            Collective::VectorExchange(set) => 2 + phases + 4 * to_u32(set),
-            Collective::MessageExchange(set) => 3 + phases + 4 * to_u32(set),
-            Collective::Nonblocking(set) => 4 + phases + 4 * to_u32(set),
+            Collective::Exchange(set) => 1 + phases + 5 * to_u32(set),
+            Collective::VectorExchange(set) => 2 + phases + 5 * to_u32(set),
+            Collective::MessageExchange(set) => 3 + phases + 5 * to_u32(set),
+            Collective::Nonblocking(set) => 4 + phases + 5 * to_u32(set),
+            Collective::Walk(set) => 5 + phases + 5 * to_u32(set),
         }
     }
 
@@ -141,12 +204,13 @@ impl Collective {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let set = index((number - phases) / 4);
-        match (number - phases) % 4 {
+        let set = index((number - phases) / 5);
+        match (number - phases) % 5 {
             0 => Collective::Exchange(set),
             1 => Collective::VectorExchange(set),
             2 => Collective::MessageExchange(set),
-            _ => Collective::Nonblocking(set),
+            3 => Collective::Nonblocking(set),
+            _ => Collective::Walk(set),
         }
     }
 
@@ -162,6 +226,7 @@ impl Collective {
                 format!("the exchange of {} by messages", name(set))
             }
             Collective::Nonblocking(set) => format!("the nonblocking exchange of {}", name(set)),
+            Collective::Walk(set) => format!("the collective over {}", name(set)),
         }
     }
 
@@ -202,6 +267,7 @@ enum CallKind {
     Switch,
     MessageExchange,
     Nonblocking,
+    Walk,
 }
 
 impl Collective {
@@ -209,6 +275,7 @@ impl Collective {
         match self {
             Collective::MessageExchange(_) => CallKind::MessageExchange,
             Collective::Nonblocking(_) => CallKind::Nonblocking,
+            Collective::Walk(_) => CallKind::Walk,
             _ => CallKind::Switch,
         }
     }
@@ -250,7 +317,8 @@ impl CallLog {
                 call.describe(cell, number, what.title(loaded)),
             ));
         }
-        if log.what != what && log.what.kind() != what.kind() {
+        let kinds = (log.what.kind(), what.kind());
+        if log.what != what && (kinds.0 != kinds.1 || kinds.0 == CallKind::Walk) {
             let (one, two) = ((log.by, log.what), (cell, what));
             // Other cells wait for nonblocking exchanges.
             let (one, two) =
@@ -286,15 +354,29 @@ mod tests {
         for file in files {
             for line in [1, 2, 65_537, u32::MAX] {
                 for round in [0, 1, u64::MAX] {
-                    let call = Call::new(Some(SourceLocation::new(file, line)), round);
+                    let call = Call::new(Some(SourceLocation::new(file, line)), round, None);
                     assert!(call.mark() < 1 << MARK_BITS);
-                    assert_eq!(call, Call::new(Some(SourceLocation::new(file, line)), round));
+                    assert_eq!(call, Call::new(Some(SourceLocation::new(file, line)), round, None));
                     marks.insert(call.mark());
                     calls += 1;
                 }
             }
         }
         assert_eq!(marks.len(), calls);
-        assert_ne!(Call::new(None, 0).mark(), Call::new(None, 1).mark());
+        let mark = |round, array| Call::new(None, round, array).mark();
+        assert_ne!(mark(0, None), mark(1, None));
+        let array = |what, from, words, number_type| {
+            mark(0, Some(CallArray { what, from, words, number_type }))
+        };
+        let from = Some(CellId(0));
+        let arrays = [
+            mark(0, None),
+            array("sum", None, 1, "f64"),
+            array("sum", None, 2, "f64"),
+            array("sum", None, 1, "u64"),
+            array("sum", from, 1, "f64"),
+            array("maximum", None, 1, "f64"),
+        ];
+        assert_eq!(std::collections::BTreeSet::from(arrays).len(), arrays.len());
     }
 }

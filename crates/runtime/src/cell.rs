@@ -10,7 +10,7 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
-use crate::call::{Call, SourceLocation};
+use crate::call::{Call, CallArray, SourceLocation};
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded_image::LoadedImage;
@@ -58,6 +58,8 @@ pub struct Cell<'w> {
     /// The round of the program.
     round: u64,
     pub(crate) same_places: bool,
+    /// The array of the collective that is being made.
+    pub(crate) array: Option<CallArray>,
 }
 
 impl<'w> Cell<'w> {
@@ -81,6 +83,7 @@ impl<'w> Cell<'w> {
             place: None,
             round: 0,
             same_places: true,
+            array: None,
         }
     }
 
@@ -121,11 +124,11 @@ impl<'w> Cell<'w> {
 
     /// Records a collective call; the caller of the caller is the program.
     #[track_caller]
-    fn at_call(&mut self) {
+    pub(crate) fn at_call(&mut self) {
         // Not in a closure, which would be the caller.
         let caller = SourceLocation::from(std::panic::Location::caller());
         let place = self.place.or_else(|| self.same_places.then_some(caller));
-        self.port.at(Call::new(place, self.round));
+        self.port.at(Call::new(place, self.round, self.array));
     }
 
     /// Clocks since the start of the run, on the emulated machine; 0 on other transports.
@@ -431,7 +434,7 @@ impl<'w> Cell<'w> {
     }
 
     /// The last phase of a set is active, and all its words have gone.
-    fn activate_last(&mut self, set: usize) {
+    pub(crate) fn activate_last(&mut self, set: usize) {
         let Some(last) = self.loaded.image.sets()[set].phases.len().checked_sub(1) else { return };
         self.active = Some((set, PhaseId::from_index(last)));
         self.sent.clear();

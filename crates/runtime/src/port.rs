@@ -17,11 +17,13 @@
 //! Slices are erased to [`RawWords`] (a pointer, a length, bytes per word), so that ports need no
 //! generics and a transport is one `impl`.
 
-use conset_ir::{CellId, Operation, PhaseId};
+use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 
 use crate::call::Call;
+use crate::collectives::{ReductionTree, WalkDirection};
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
+use crate::loaded_image::LoadedImage;
 use crate::word::{Word, lower_half};
 
 /// The run has ended.
@@ -84,6 +86,30 @@ pub(crate) type PackFn<'a> = dyn FnMut(WirePosition, &mut [u64]) + 'a;
 
 /// Gets a stretch of what came in.
 pub(crate) type UnpackFn<'a> = dyn FnMut(WirePosition, &[u64]) + 'a;
+
+/// A walk over a compiled tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeWalk<'a> {
+    pub(crate) tree: &'a ReductionTree,
+    /// The set whose connections are the edges.
+    pub(crate) set: usize,
+    pub(crate) way: WalkDirection,
+    /// Bytes of a word of the array.
+    pub(crate) word_bytes: usize,
+}
+
+impl TreeWalk<'_> {
+    /// The connection of the set from a cell to its neighbour in the tree.
+    pub(crate) fn edge(&self, loaded: &LoadedImage, from: CellId, to: CellId) -> ConnectionId {
+        let set = loaded.set(self.set);
+        let mut out = loaded.sets[self.set].outgoing.of(from).iter();
+        *out.find(|&&x| set.get(x).target == to).expect("a set of a tree has its edges")
+    }
+}
+
+/// Combines the array of a cell with that of its child in a place, or the same part of both. They
+/// are aligned to the words.
+pub(crate) type CombineFn<'a> = dyn Fn(CellId, usize, &mut [u8], &[u8]) + 'a;
 
 /// What carries a cell's words.
 pub(crate) trait CellPort {
@@ -170,6 +196,21 @@ pub(crate) trait CellPort {
         buffers.unpack_all(unpack);
         Ok(buffers)
     }
+
+    /// Whether trees of a set are walked by messages over their edges ([`CellPort::walk`]). Elsewhere
+    /// a cell walks them word by word, in the compiled phases.
+    fn walks_edges(&self, set: usize) -> bool;
+
+    /// Collective: walks over a tree with an array, by one message over each edge, or what costs less;
+    /// there is one where [`CellPort::walks_edges`]. The messages are not those of the program. On
+    /// the way to the root `combine` is called for a cell and its children in their order. At the
+    /// end the array is what was combined in the branch of the cell, or what came from the root.
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped>;
 
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///

@@ -223,6 +223,13 @@ pub enum Awaiting {
         /// The one ordered before it.
         before: ConnectionId,
     },
+    /// The array of a neighbour in a tree.
+    Edge {
+        /// The set of the tree.
+        set: String,
+        /// The connection from the neighbour.
+        connection: ConnectionId,
+    },
     /// A message.
     Message {
         /// The cell that is to send it.
@@ -257,6 +264,9 @@ impl fmt::Display for CellWait {
             }
             Awaiting::Order { set, connection, before } => {
                 write!(f, "{cell} holds {connection} of {set} back until {before} is received")
+            }
+            Awaiting::Edge { set, connection } => {
+                write!(f, "{cell} waits for {connection} of {set}, the edge of a tree")
             }
             Awaiting::Message { source } => write!(f, "{cell} waits for a message from {source}"),
             Awaiting::Departure { target } => {

@@ -30,6 +30,21 @@ unsafe extern "C" {
         in_counts: *const c_int,
         in_first: *const c_int,
     );
+    fn conset_baseline_tree_sum(
+        baseline: *mut Raw,
+        from: *const f64,
+        out: *mut f64,
+        scratch: *mut f64,
+        words: c_int,
+        rounds: c_int,
+    );
+    fn conset_baseline_allreduce(
+        baseline: *mut Raw,
+        from: *const f64,
+        out: *mut f64,
+        words: c_int,
+        rounds: c_int,
+    );
     fn conset_baseline_barrier(baseline: *mut Raw);
     fn conset_baseline_sleep(baseline: *mut Raw);
 }
@@ -113,6 +128,32 @@ impl Baseline {
                 in_counts.as_ptr(),
                 in_first.as_ptr(),
             );
+        }
+    }
+
+    /// Sums arrays over all ranks, as often as `rounds` says, over the binomial tree of
+    /// [`crate::tree_sets`] written by hand with `MPI_Send` and `MPI_Recv`.
+    ///
+    /// # Panics
+    /// Arrays of different lengths.
+    pub fn tree_sum(&self, from: &[f64], out: &mut [f64], scratch: &mut [f64], rounds: usize) {
+        assert!(from.len() == out.len() && from.len() == scratch.len());
+        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
+        let (from, out, scratch) = (from.as_ptr(), out.as_mut_ptr(), scratch.as_mut_ptr());
+        // SAFETY: the arrays have so many words.
+        unsafe { conset_baseline_tree_sum(self.raw, from, out, scratch, words, rounds) };
+    }
+
+    /// The same by `MPI_Allreduce`, whose order of summation is the library's.
+    ///
+    /// # Panics
+    /// Arrays of different lengths.
+    pub fn allreduce(&self, from: &[f64], out: &mut [f64], rounds: usize) {
+        assert_eq!(from.len(), out.len());
+        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
+        // SAFETY: as above.
+        unsafe {
+            conset_baseline_allreduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
         }
     }
 

@@ -84,6 +84,24 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
+    pub(super) fn conset_send_bytes(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        bytes: *const u8,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_receive_bytes(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        bytes: *mut u8,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
     pub(super) fn conset_probe(
         comm: *mut RawComm,
         peer: c_int,

@@ -68,7 +68,12 @@ impl TagAllocator {
     }
 
     /// The first of some tags for messages to or from a rank.
-    fn next(&mut self, direction: Direction, rank: usize, count: u64) -> Result<i32, MpiError> {
+    pub(super) fn next(
+        &mut self,
+        direction: Direction,
+        rank: usize,
+        count: u64,
+    ) -> Result<i32, MpiError> {
         let next = match direction {
             Direction::Send => self.sends.entry(rank).or_default(),
             Direction::Receive => self.receives.entry(rank).or_default(),

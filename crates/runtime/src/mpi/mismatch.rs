@@ -33,6 +33,8 @@ use crate::port::{By, Context};
 pub(super) enum CollectiveStep {
     Switch(Context),
     Exchange(usize, By),
+    /// A walk over a set as a tree.
+    Walk(usize),
 }
 
 impl CollectiveStep {
@@ -44,6 +46,7 @@ impl CollectiveStep {
             }
             CollectiveStep::Exchange(set, By::Phases) => [2, to_u64(set), 0],
             CollectiveStep::Exchange(set, By::Messages) => [3, to_u64(set), 0],
+            CollectiveStep::Walk(set) => [4, to_u64(set), 0],
         }
     }
 
@@ -52,7 +55,8 @@ impl CollectiveStep {
             0 => CollectiveStep::Switch(Context::Messages),
             1 => CollectiveStep::Switch(Context::Phase(to_usize(set), PhaseId(to_u32(phase)))),
             2 => CollectiveStep::Exchange(to_usize(set), By::Phases),
-            _ => CollectiveStep::Exchange(to_usize(set), By::Messages),
+            3 => CollectiveStep::Exchange(to_usize(set), By::Messages),
+            _ => CollectiveStep::Walk(to_usize(set)),
         }
     }
 }
@@ -253,10 +257,10 @@ impl Rank<'_> {
     fn awaited_steps(&self, row: usize) -> Vec<Notice> {
         let waits = self.waits.borrow()[row];
         let steps = &mut self.steps.borrow_mut()[row];
-        let (set, by, step) = match waits {
-            WaitState::Exchange(set, by) => (set, by, steps.count),
+        let step = match waits {
+            WaitState::Exchange(..) | WaitState::Walk(_) => steps.count,
             WaitState::Requests => match self.requests.oldest(row) {
-                Some(oldest) if oldest.started => (oldest.set, By::Phases, oldest.step),
+                Some(oldest) if oldest.started => oldest.step,
                 _ => return Vec::new(),
             },
             _ => return Vec::new(),
@@ -266,7 +270,7 @@ impl Rank<'_> {
         };
         steps.receivers = step;
         let waiting = self.rank_map.cells_of(self.comm.rank())[row];
-        let (_, awaited) = self.awaited_in(row, set, by);
+        let (_, awaited) = self.awaited_by(row, waits);
         awaited.into_iter().map(|awaited| Notice { waiting, awaited, step, what }).collect()
     }
 
@@ -320,8 +324,14 @@ impl Rank<'_> {
     /// Whether a cell waits for another in an exchange.
     fn waits_for(&self, row: usize, cell: CellId) -> bool {
         let waits = self.waits.borrow()[row];
-        matches!(waits, WaitState::Exchange(..) | WaitState::Readers(..) | WaitState::Requests)
-            && self.awaited_by(row, waits).1.contains(&cell)
+        let together = matches!(
+            waits,
+            WaitState::Exchange(..)
+                | WaitState::Readers(..)
+                | WaitState::Requests
+                | WaitState::Walk(_)
+        );
+        together && self.awaited_by(row, waits).1.contains(&cell)
     }
 
     fn disagreement(
@@ -337,7 +347,7 @@ impl Rank<'_> {
                     CollectiveStep::Switch(_) => {
                         format!("the switch to {}", self.together(did.what))
                     }
-                    CollectiveStep::Exchange(..) => self.together(did.what),
+                    _ => self.together(did.what),
                 };
                 describe_mark(cell, step, name, did.mark)
             };
@@ -356,6 +366,9 @@ impl Rank<'_> {
             CollectiveStep::Switch(context) => self.context(context),
             CollectiveStep::Exchange(set, by) => {
                 format!("the exchange of {}", self.set_name(set, by))
+            }
+            CollectiveStep::Walk(set) => {
+                format!("the collective over {}", self.loaded.set(set).name())
             }
         }
     }

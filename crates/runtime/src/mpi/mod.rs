@@ -18,6 +18,8 @@
 //! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
 //! * Every run first compares the digests of the images of all ranks. If some differ, every rank
 //!   gets an error that names these ranks.
+//! * A tree is walked by one message over each edge ([`crate::Collectives`]), without agreement of the
+//!   ranks.
 //! * All ranks agree on switches and on the end of a run, and errors found there are errors on all
 //!   of them. Errors that one rank finds alone (an error of a cell, a panic, a time-out) are
 //!   printed, and the job is aborted, because the other ranks could not be told. With one rank they
@@ -32,11 +34,13 @@
 //!
 //! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,
 //! `message_queue` (single words, messages); `rank_map`, `message_layout` and `persistent_requests`
-//! (exchanges), `nonblocking`; `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
+//! (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which needs no run) and
+//! `walks` (the trees of a run); `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
 
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
+mod byte_requests;
 mod comm;
 mod consensus;
 mod ffi;
@@ -50,7 +54,9 @@ mod port;
 mod rank_map;
 mod raw_requests;
 mod run;
+mod tree;
 mod unreceived;
+mod walks;
 
 pub use crate::error::MpiError;
 pub use comm::Comm;

@@ -10,9 +10,12 @@ use super::nonblocking::MpiRequest;
 use super::persistent_requests::PersistentExchange;
 use super::run::{Rank, WaitState};
 use crate::call::Call;
+use crate::collectives::WalkDirection;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
+use crate::port::{
+    By, CellPort, CombineFn, Context, PackFn, RawWords, Stopped, TreeWalk, UnpackFn, WireBuffers,
+};
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -305,6 +308,29 @@ impl CellPort for MpiPort<'_> {
         let buffers = self.take(number);
         buffers.unpack_all(unpack);
         Ok(buffers)
+    }
+
+    fn walks_edges(&self, _: usize) -> bool {
+        true
+    }
+
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        let number = rank.count_step(row, CollectiveStep::Walk(walk.set), self.call);
+        let call = (number, self.call);
+        let tree = self.noted(rank.tree(walk))?;
+        self.noted(tree.start(row, walk.way, call, array))?;
+        let key = (walk.set, walk.way == WalkDirection::Down);
+        self.wait_for(WaitState::Walk(key), || {
+            Ok(tree.poll(row, tries, call, combine)?.then_some(()))
+        })?;
+        tree.read(row, array);
+        Ok(())
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

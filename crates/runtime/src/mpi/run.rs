@@ -32,6 +32,7 @@ use super::nonblocking::{MpiRequestQueue, OldestRequest};
 use super::persistent_requests::PersistentExchange;
 use super::port::MpiPort;
 use super::rank_map::RankMap;
+use super::walks::{RankTree, TreeKey};
 use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::{MpiError, RunError};
@@ -49,6 +50,8 @@ pub(super) enum WaitState {
     Exchange(usize, By),
     /// Its nonblocking exchanges.
     Requests,
+    /// Its neighbours in a tree.
+    Walk(TreeKey),
     /// Cells of its own rank, to read what it sent them last in an exchange of a set.
     Readers(usize, By),
     Word(usize, ConnectionId),
@@ -64,6 +67,7 @@ pub(super) struct Rank<'w> {
     pub(super) rank_map: RankMap,
     pub(super) messages: MpiMessageQueue,
     exchange: RefCell<BTreeMap<(usize, bool), Rc<PersistentExchange>>>,
+    pub(super) trees: RefCell<BTreeMap<TreeKey, Rc<RankTree>>>,
     /// The nonblocking exchanges of the cells.
     pub(super) requests: MpiRequestQueue,
     /// By row of this rank's cells.
@@ -139,6 +143,7 @@ impl<'w> Rank<'w> {
             rank_map,
             messages: MpiMessageQueue::new(comm.clone()),
             exchange: RefCell::default(),
+            trees: RefCell::default(),
             requests: MpiRequestQueue::new(own),
             waits: RefCell::new(vec![WaitState::Nothing; own]),
             switches: Slot::new(0),
@@ -271,7 +276,7 @@ impl<'w> Rank<'w> {
         for exchange in self.exchange.borrow().values() {
             exchange.close(backoff)?;
         }
-        Ok(())
+        self.trees.borrow().values().try_for_each(|tree| Ok(tree.close()?))
     }
 
     /// Advances all nonblocking exchanges without waiting.
@@ -315,12 +320,7 @@ impl<'w> Rank<'w> {
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
         }
         let ends = &self.loaded.sets[set];
-        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
-        // by one that failed.
-        let turn = self.comm.runs() % TURNS;
-        let sets = to_u64(image.sets().len());
-        let part = (turn * sets + to_u64(set)) * 2 + u64::from(phased);
-        let mut tags = TagAllocator::new(self.bulk, part, TURNS * sets * 2);
+        let mut tags = self.tags(set, TagUse::Exchange(by));
         let exchange = Rc::new(PersistentExchange::new(
             &self.comm,
             &self.rank_map,
@@ -330,6 +330,21 @@ impl<'w> Rank<'w> {
         )?);
         self.exchange.borrow_mut().insert((set, phased), exchange.clone());
         Ok(exchange)
+    }
+
+    /// The tags of a set's messages.
+    pub(super) fn tags(&self, set: usize, purpose: TagUse) -> TagAllocator {
+        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
+        // by one that failed.
+        let turn = self.comm.runs() % TURNS;
+        let sets = to_u64(self.loaded.image.sets().len());
+        let purpose = match purpose {
+            TagUse::Exchange(By::Messages) => 0,
+            TagUse::Exchange(By::Phases) => 1,
+            TagUse::Tree(down) => 2 + u64::from(down),
+        };
+        let part = (turn * sets + to_u64(set)) * PURPOSES + purpose;
+        TagAllocator::new(self.bulk, part, TURNS * sets * PURPOSES)
     }
 
     /// The address of the word of an element operation.
@@ -389,6 +404,10 @@ impl<'w> Rank<'w> {
                 Some(OldestRequest { set, .. }) => self.awaited_readers(row, set, By::Phases),
                 None => Default::default(),
             },
+            WaitState::Walk(key) => {
+                let name = format!("the collective over {}", self.loaded.set(key.0).name());
+                (name, self.awaited_in_tree(row, key).into_iter().collect())
+            }
             WaitState::Word(set, connection) => {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
@@ -396,6 +415,11 @@ impl<'w> Rank<'w> {
             WaitState::MessageSpec(source) => ("a message".to_owned(), vec![source]),
             WaitState::Nothing | WaitState::Switch(_) | WaitState::Ended => Default::default(),
         }
+    }
+
+    /// The neighbour in a tree for which a cell waits.
+    pub(super) fn awaited_in_tree(&self, row: usize, key: TreeKey) -> Option<CellId> {
+        self.trees.borrow().get(&key).and_then(|tree| tree.awaited(row))
     }
 
     /// The phase that a cell's exchange is in, and for whom it waits there.
@@ -431,6 +455,18 @@ impl<'w> Rank<'w> {
         }
     }
 }
+
+/// What the tags of a set are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TagUse {
+    /// Its exchanges.
+    Exchange(By),
+    /// Walks over it as a tree; whether it leads from the root only.
+    Tree(bool),
+}
+
+/// The number of uses.
+const PURPOSES: u64 = 4;
 
 /// Runs of a communicator that have tags of their own, one after the other.
 const TURNS: u64 = 4;

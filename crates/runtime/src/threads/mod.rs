@@ -11,6 +11,8 @@
 //!   a message does not wait either: it is copied into the inbox of its target.
 //! * An exchange is one step, not one per phase; a cell cannot take part in it by instantiating its
 //!   phases.
+//! * A tree is walked in one step, too: whichever cell comes last to a branch combines it, in the
+//!   order of the tree (module `tree`).
 //! * The values of a nonblocking exchange can be read as soon as it is started. The target cells
 //!   copy them when they test, complete an exchange or wait (module `nonblocking`). Completing an
 //!   exchange waits for its incoming words, not for the readers of its outgoing words.
@@ -30,6 +32,7 @@ mod outcome;
 mod port;
 mod published_buffers;
 mod shared_state;
+mod tree;
 mod watchdog;
 mod worker;
 

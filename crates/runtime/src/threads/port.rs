@@ -52,7 +52,9 @@ use crate::call::{Call, Collective};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
+use crate::port::{
+    By, CellPort, CombineFn, Context, PackFn, RawWords, Stopped, TreeWalk, UnpackFn, WireBuffers,
+};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
@@ -148,7 +150,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
                 return self.disagree(what);
             }
         }
-        if record.what.get() != what || record.call.get().mark() != self.call.mark() {
+        if record.what.get() != what || record.mark.get() != self.call.mark() {
             return self.disagree(what);
         }
         if record.count() == self.worker.cells {
@@ -166,7 +168,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Arrives at the next step and leaves the phase before, if one was instantiated: waits for
     /// all cells, and finds words that were not received. Completes the nonblocking exchanges.
-    fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
+    pub(super) fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.read_in()?;
         let Some(set) = self.instantiated.take() else { return self.arrive_at(collective) };
@@ -494,6 +496,19 @@ impl CellPort for ThreadPort<'_, '_> {
 
     fn read(&mut self, number: u64, unpack: &mut UnpackFn<'_>) -> Result<WireBuffers, Stopped> {
         self.read_in_place(number, unpack)
+    }
+
+    fn walks_edges(&self, _: usize) -> bool {
+        true
+    }
+
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped> {
+        self.walk_tree(walk, array, combine)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

@@ -71,6 +71,8 @@ pub(crate) struct StepRecord {
     pub(crate) step: Value<u64>,
     pub(crate) what: Value<u32>,
     pub(crate) call: Value<Call>,
+    /// Of the call.
+    pub(crate) mark: Value<u64>,
     by: Value<u32>,
     count: Value<usize>,
 }
@@ -80,6 +82,7 @@ impl StepRecord {
         self.step.set(step);
         self.what.set(what);
         self.call.set(call);
+        self.mark.set(call.mark());
         self.by.set(by.0);
         self.count.set(0);
     }

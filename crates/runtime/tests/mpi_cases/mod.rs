@@ -5,6 +5,9 @@ mod flights;
 pub(crate) mod skips;
 #[path = "../common/step_cases.rs"]
 mod step_cases;
+#[path = "../common/tree_cases.rs"]
+mod tree_cases;
+mod trees;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -45,6 +48,10 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("flights_overlap", flights::overlap)),
     from_two(good("flights_allocate_nothing", flights::allocations)),
     from_two(good("flights_misused", flights::misuse)),
+    from_two(good("trees_as_elsewhere", trees::as_elsewhere)),
+    from_two(good("trees_with_long_arrays", trees::long_arrays)),
+    from_two(good("trees_beside_messages", trees::own_messages)),
+    good("trees_on_one_rank", trees::on_one_rank),
     good("odd_image", odd_image),
     good("disagreement", disagreement),
     good("one_has_ended", one_has_ended),
@@ -83,6 +90,10 @@ pub(crate) const CASES: &[Case] = &[
         &["c3 is in its 1st collective call, the exchange of s", "is in its 2nd"],
         skipped_between_sets,
     ),
+    bad("tree_other_length", &["c3 is in its 2nd collective call", "bytes)"], trees::other_length),
+    bad("tree_skipped", &["c3 is in its 2nd collective call"], trees::skipped),
+    bad("tree_other_call", &["the collective over allreduce", "c3"], trees::other_set),
+    bad("tree_ended", &["c3 has ended while c2", "the collective over allreduce"], trees::ended),
     bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
     bad("killed_in_between", &[], flights::killed_in_between),
     bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
