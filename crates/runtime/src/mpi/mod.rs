@@ -34,6 +34,7 @@
 //! `message_queue` (single words, messages); `rank_map`, `message_layout` and `persistent_requests`
 //! (exchanges), `nonblocking`; `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
 
+mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
@@ -53,5 +54,10 @@ mod run;
 mod unreceived;
 
 pub use crate::error::MpiError;
+#[doc(hidden)]
+pub use attached::set_up_messages;
+pub use attached::{
+    Attached, AttachedRows, Field, Halo, HaloError, PendingExchange, Pod, SetupFault,
+};
 pub use comm::Comm;
 pub(crate) use run::{cells, run};
