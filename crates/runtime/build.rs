@@ -63,9 +63,10 @@ mod mpi {
 
     fn build_shim(flags: &[String]) {
         let mut build = cc::Build::new();
-        build.file("shim/conset_mpi.c").std("c11").warnings(true).extra_warnings(true);
+        build.file("shim/conset_mpi.c").file("shim/attached.c");
+        build.std("c11").warnings(true).extra_warnings(true);
         if std::env::var_os("CARGO_FEATURE_MPI_BASELINE").is_some() {
-            build.file("shim/baseline.c");
+            build.file("shim/baseline.c").file("shim/baseline_halo.c");
         }
         for flag in flags.iter().filter(|flag| flag.starts_with("-I") || flag.starts_with("-D")) {
             build.flag(flag);

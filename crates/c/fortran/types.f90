@@ -109,6 +109,11 @@ module conset_types_m
       integer(c_int64_t) :: clocks, switches, switch_clocks, words, word_hops
    end type
 
+   type, bind(c) :: conset_field
+      type(c_ptr) :: vector
+      integer(c_size_t) :: bytes
+   end type
+
    type, bind(c) :: conset_pending
       integer(c_int64_t) :: numbers(3)
    end type

@@ -140,6 +140,8 @@ typedef struct conset_plan conset_plan;                 /* a layout combined wit
 typedef struct conset_trees conset_trees;               /* the trees of collectives */
 typedef struct conset_communicator conset_communicator; /* a duplicate of an MPI communicator */
 typedef struct conset_cell conset_cell;                 /* a cell, valid within its callback */
+typedef struct conset_attached conset_attached;         /* an MPI communicator, without a callback */
+typedef struct conset_halo conset_halo;                 /* what a rank exchanges with its neighbours */
 
 /* ---- The library ---- */
 
@@ -598,6 +600,110 @@ int conset_instantiate_messages(conset_cell *cell);
 /* Sends a message to a cell; receives the next message from a cell, which has `count` words. */
 int conset_msg_send(conset_cell *cell, uint32_t target, int type, const void *words, size_t count);
 int conset_msg_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count);
+
+/* ---- Halos in an MPI program: no callback, no image ----
+ *
+ *     conset_attach -> conset_halo_from_* -> conset_halo_exchange, ... -> conset_halo_free -> conset_detach
+ *
+ * Each rank is one cell. Halos are made from what a rank has, and made and dropped at any time; no
+ * rank holds anything in proportion to the number of ranks. All ranks of the communicator make the
+ * same calls in the same order, except conset_halo_test and conset_halo_free. A call that fails
+ * returns; it does not end the job. Where a rank's ids are wrong, all ranks get the error
+ * (CONSET_LAYOUT), which names the rank, and can go on. A message of another size than expected is an
+ * error (CONSET_MISMATCH); messages of the same size of two different calls on one halo cannot be
+ * told apart. In a library without MPI all calls return CONSET_UNSUPPORTED.
+ *
+ * A vector has conset_halo_items(halo) items of `block` numbers each. Blocks and types can be others
+ * in every call. */
+
+/* Duplicates a communicator, given as a Fortran integer (MPI_Comm_c2f). Several communicators can be
+ * attached at a time. Collective. */
+int conset_attach(int fortran, conset_attached **attached);
+
+/* Gives the duplicate back when its halos are freed, too. */
+void conset_detach(conset_attached *attached);
+
+/* Items with the same id on several ranks are copies of one value, as in gslib; for conset_halo_sum and
+ * conset_halo_combine. ids[i] is the id of item i. */
+int conset_halo_from_shared_ids(const conset_attached *attached, size_t items, const uint64_t *ids,
+                                conset_halo **halo);
+
+/* This rank owns the ids first to end - 1, and has the given ghosts, which other ranks own, as in PETSc:
+ * the vectors have the owned items, then the ghosts. For conset_halo_exchange and conset_halo_reduce. */
+int conset_halo_from_range(const conset_attached *attached, uint64_t first, uint64_t end,
+                           size_t ghosts, const uint64_t *ids, conset_halo **halo);
+
+/* The same with any ids: this rank owns the first `owned` of its items, the others are ghosts. */
+int conset_halo_from_owned(const conset_attached *attached, size_t items, const uint64_t *ids,
+                           size_t owned, conset_halo **halo);
+
+/* The halo of the vectors that a square sparse matrix is multiplied with. This rank has the rows first
+ * to end - 1: row first + i has the columns columns[ptr[i]] to columns[ptr[i + 1] - 1], which are
+ * global and counted from 0. ptr and columns are of index_type CONSET_INT32 or CONSET_INT64. `local`
+ * gets the local columns: row first + i is item i, and the ghosts follow (conset_halo_ghosts). It has
+ * `entries` elements, as columns has. conset_halo_exchange before a product with the rows,
+ * conset_halo_reduce after one with the transposed rows. */
+int conset_halo_from_rows(const conset_attached *attached, uint64_t first, uint64_t end,
+                          int index_type, const void *ptr, const void *columns, size_t entries,
+                          uint32_t *local, conset_halo **halo);
+
+/* The items of the vectors; 0 if the handle is invalid. */
+size_t conset_halo_items(const conset_halo *halo);
+
+/* The ids of the ghosts of a range or of rows, which are the last items. At most `room` are written;
+ * `count` is set to the total number. */
+int conset_halo_ghosts(const conset_halo *halo, uint64_t *ids, size_t room, size_t *count);
+
+/* For each item the number of ranks that have it, and whether it counts for this rank in sums over all
+ * ids (1 or 0): every id counts on one rank. */
+int conset_halo_multiplicity(const conset_halo *halo, uint32_t *copies, size_t items);
+int conset_halo_owned(const conset_halo *halo, int *owned, size_t items);
+
+/* Copies the items of owners to their ghosts. */
+int conset_halo_exchange(conset_halo *halo, int type, void *vector, size_t block);
+
+/* The same for several vectors by one message to each neighbour, and for items of any size. */
+typedef struct conset_field {
+    void *vector; /* an item after the other */
+    size_t bytes; /* of an item */
+} conset_field;
+
+int conset_halo_exchange_fields(conset_halo *halo, const conset_field *fields, size_t count);
+
+/* Combines each owned item with its ghosts: the owner's value first, then the ghosts by rank. */
+int conset_halo_reduce(conset_halo *halo, int op, int type, void *vector, size_t block);
+
+/* Combines all copies of each shared item, in the order of the ranks; every rank gets the result, with
+ * the same bits. CONSET_COPY: the value of the lowest rank. conset_halo_sum is CONSET_ADD. */
+int conset_halo_combine(conset_halo *halo, int op, int type, void *vector, size_t block);
+int conset_halo_sum(conset_halo *halo, int type, void *vector, size_t block);
+
+/* Start one of these three with the values that the vector has now; `exchange` gets a number for
+ * conset_halo_wait. Any number can be under way. */
+int conset_halo_start(conset_halo *halo, int type, const void *vector, size_t block,
+                      uint64_t *exchange);
+int conset_halo_start_reduce(conset_halo *halo, int type, const void *vector, size_t block,
+                             uint64_t *exchange);
+int conset_halo_start_combine(conset_halo *halo, int type, const void *vector, size_t block,
+                              uint64_t *exchange);
+
+/* Whether an exchange can be completed without waiting (1 or 0). It makes progress. */
+int conset_halo_test(conset_halo *halo, uint64_t exchange, int *done);
+
+/* Completes an exchange in a vector of the same type and block. `op` is CONSET_COPY for
+ * conset_halo_start. Nothing is written to the vector before. */
+int conset_halo_wait(conset_halo *halo, uint64_t exchange, int op, int type, void *vector,
+                     size_t block);
+
+void conset_halo_free(conset_halo *halo);
+
+/* Reductions over all ranks along a fixed binomial tree: the same bits in every run. Several scalars in
+ * one array cost as much as one. Broadcasts are from rank `root`. */
+int conset_attached_allreduce(const conset_attached *attached, int op, int type, void *words,
+                              size_t count);
+int conset_attached_broadcast(const conset_attached *attached, int root, int type, void *words,
+                              size_t count);
+int conset_attached_barrier(const conset_attached *attached);
 
 /* ---- Former names, kept for one release ---- */
 

@@ -30,6 +30,7 @@
 #![warn(clippy::as_conversions)]
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
+pub mod attached;
 pub mod cell;
 pub mod compile;
 mod entry;

@@ -34,7 +34,7 @@ impl Tagged for Communicator {
 }
 
 #[cfg(not(feature = "mpi"))]
-const WITHOUT_MPI: &str = "this library was built without MPI; build it with the feature `mpi` \
+pub(crate) const WITHOUT_MPI: &str = "this library was built without MPI; build it with the feature `mpi` \
                            (install.sh --mpi)";
 
 /// Takes a communicator of the caller's.

@@ -116,6 +116,12 @@ int conset_comm_ready(struct conset_comm *c, int *ready, int *rank, int *size, i
     return code;
 }
 
+/* The duplicate as its Fortran integer, for the other files of the shim. */
+int32_t conset_comm_fortran(struct conset_comm *c)
+{
+    return (int32_t)MPI_Comm_c2f(c->comm);
+}
+
 /* Gives the duplicate back, unless MPI has ended before. */
 void conset_comm_free(struct conset_comm *c)
 {

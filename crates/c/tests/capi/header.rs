@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use conset_c::Status;
+use conset_c::attached::ConsetField;
 use conset_c::compile::{ConsetCompileOptions, ConsetSet, ConsetTree};
 use conset_c::image::{ConsetConnection, ConsetOperation};
 use conset_c::layout::ConsetList;
@@ -175,6 +176,7 @@ fn structures() -> String {
         ConsetOptions { size, transport, workers, time_out_ms, stack_bytes, communicator, trace }
     );
     structure!(&mut out, ConsetReport { clocks, switches, switch_clocks, words, word_hops });
+    structure!(&mut out, ConsetField { vector, bytes });
     structure!(&mut out, ConsetPending { numbers });
     for status in Status::ALL {
         let name = snake(&format!("{status:?}")).to_uppercase();

@@ -380,6 +380,44 @@ fn every_way_over_mpi() {
     }
 }
 
+/// Halos and reductions without a callback.
+#[cfg(feature = "mpi")]
+#[test]
+fn attached_programs() {
+    let program = compile_mpi(here().join("tests/capi/attached.c"), "attached");
+    for ranks in ["1", "2", "3", "8"] {
+        let output = run(&mut job(&program, ranks));
+        let text = all(&output);
+        assert!(output.status.success(), "{text}");
+        assert_eq!(text.matches("all as expected").count().to_string(), ranks, "{text}");
+    }
+    let program = compile_mpi(example("attach.c"), "attach");
+    for ranks in ["1", "2", "4", "8"] {
+        let output = run(&mut job(&program, ranks));
+        let text = all(&output);
+        assert!(output.status.success() && text.contains("agrees: yes"), "{text}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn attached_programs_in_fortran() {
+    let mpifort = std::env::var("MPIFORT").unwrap_or_else(|_| "mpifort".to_owned());
+    if !have(&mpifort, "attached programs in Fortran") {
+        return;
+    }
+    let (folder, program) = (folder("fortran-attach"), folder("programs").join("attach-fortran"));
+    let mut compiler = Command::new(mpifort);
+    compiler.current_dir(folder).args(["-O1", "-g", "-Wall", "-fcheck=all", "-fbacktrace"]);
+    compiler.arg(prefix().join("share/conset/conset.f90")).arg(example("attach.f90"));
+    succeed(compiler.args(flags()).arg("-o").arg(&program));
+    for ranks in ["1", "2", "3"] {
+        let output = run(&mut job(&program, ranks));
+        let text = all(&output);
+        assert!(output.status.success() && text.contains("all as expected"), "{text}");
+    }
+}
+
 #[cfg(feature = "mpi")]
 fn tool(variable: &str, usual: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| usual.to_owned())

@@ -169,3 +169,62 @@ impl Baseline {
         unsafe { conset_baseline_sleep(self.raw) };
     }
 }
+
+#[repr(C)]
+struct RawHalo {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn conset_baseline_halo_new(
+        neighbours: c_int,
+        words: c_int,
+        ranks: *const c_int,
+        positions: *const u32,
+        ghosts: usize,
+    ) -> *mut RawHalo;
+    fn conset_baseline_halo_doubles(halo: *mut RawHalo, x: *mut f64, rounds: c_int);
+    fn conset_baseline_halo_floats(halo: *mut RawHalo, x: *mut f32, rounds: c_int);
+}
+
+/// A halo over the world's communicator, written by hand in C (`shim/baseline_halo.c`): as many words
+/// for each neighbour. Never freed.
+#[derive(Debug)]
+pub struct BaselineHalo {
+    raw: *mut RawHalo,
+    room: usize,
+}
+
+impl BaselineHalo {
+    /// Sends `words` entries to each rank, at `positions`; the ghosts begin at `ghosts`, neighbour by
+    /// neighbour. Collective. MPI must have been initialised.
+    ///
+    /// # Panics
+    /// Another number of positions.
+    pub fn new(ranks: &[usize], words: usize, positions: &[u32], ghosts: usize) -> Self {
+        assert_eq!(positions.len(), ranks.len() * words);
+        let room = ghosts + positions.len();
+        assert!(positions.iter().all(|&at| index(at) < room));
+        let ranks: Vec<c_int> = ranks.iter().map(|&rank| to_c_int(rank)).collect();
+        let (n, words) = (to_c_int(ranks.len()), to_c_int(words));
+        // SAFETY: the arrays are as long as the numbers say, and are copied.
+        let raw = unsafe {
+            conset_baseline_halo_new(n, words, ranks.as_ptr(), positions.as_ptr(), ghosts)
+        };
+        Self { raw, room }
+    }
+
+    /// Exchanges by `MPI_Irecv`, `MPI_Isend` and `MPI_Waitall`.
+    pub fn doubles(&self, x: &mut [f64], rounds: usize) {
+        assert!(x.len() >= self.room);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_halo_doubles(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+
+    /// The same with numbers of 4 bytes (`MPI_FLOAT`).
+    pub fn floats(&self, x: &mut [f32], rounds: usize) {
+        assert!(x.len() >= self.room);
+        // SAFETY: as above.
+        unsafe { conset_baseline_halo_floats(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+}

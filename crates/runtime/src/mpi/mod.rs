@@ -37,6 +37,7 @@
 //! (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which needs no run) and
 //! `walks` (the trees of a run); `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
 
+mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
@@ -59,5 +60,10 @@ mod unreceived;
 mod walks;
 
 pub use crate::error::MpiError;
+#[doc(hidden)]
+pub use attached::set_up_messages;
+pub use attached::{
+    Attached, AttachedRows, Field, Halo, HaloError, PendingExchange, Pod, SetupFault,
+};
 pub use comm::Comm;
 pub(crate) use run::{cells, run};

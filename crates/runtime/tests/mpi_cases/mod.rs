@@ -1,5 +1,7 @@
 //! The cases: what each rank does, and how the job must end.
 
+mod attached;
+mod attached_errors;
 mod flights;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
@@ -52,6 +54,21 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("trees_with_long_arrays", trees::long_arrays)),
     from_two(good("trees_beside_messages", trees::own_messages)),
     good("trees_on_one_rank", trees::on_one_rank),
+    from_two(good("attached_shared", attached::shared)),
+    from_two(good("attached_as_callback_form", attached::as_callback_form)),
+    from_two(good("attached_owned", attached::owned)),
+    from_two(good("attached_indexed", attached::indexed)),
+    from_two(good("attached_fields", attached::fields)),
+    from_two(good("attached_rows", attached::rows)),
+    from_two(good("attached_faults", attached_errors::faults)),
+    from_two(good("attached_overlap", attached::overlap)),
+    from_two(good("attached_many_halos", attached::many_halos)),
+    from_two(good("attached_sizes", attached::sizes)),
+    from_two(good("attached_other_block", attached_errors::other_block)),
+    from_two(good("attached_other_halo", attached_errors::other_halo)),
+    from_two(good("attached_collectives", attached::collectives)),
+    from_two(good("attached_alone", attached::alone)),
+    from_two(good("attached_allocations", attached::allocations)),
     good("odd_image", odd_image),
     good("disagreement", disagreement),
     good("one_has_ended", one_has_ended),
