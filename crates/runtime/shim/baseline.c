@@ -81,6 +81,26 @@ void conset_baseline_naive(struct conset_baseline *b, double *x, int rounds)
     }
 }
 
+/* The same as conset_baseline_naive with floats, in the buffers for doubles. */
+void conset_baseline_naive_float(struct conset_baseline *b, float *x, int rounds)
+{
+    int n = b->neighbours, words = b->first[b->neighbours];
+    float *out = (float *)b->out, *in = (float *)b->in;
+    while (rounds-- > 0) {
+        for (int i = 0; i < n; i++)
+            MPI_Irecv(in + b->first[i], b->first[i + 1] - b->first[i], MPI_FLOAT, b->ranks[i], 3,
+                      b->comm, &b->fresh[i]);
+        for (int i = 0; i < words; i++)
+            out[i] = x[b->gather[i]];
+        for (int i = 0; i < n; i++)
+            MPI_Isend(out + b->first[i], b->first[i + 1] - b->first[i], MPI_FLOAT, b->ranks[i], 3,
+                      b->comm, &b->fresh[n + i]);
+        MPI_Waitall(2 * n, b->fresh, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < words; i++)
+            x[b->scatter[i]] += in[i];
+    }
+}
+
 void conset_baseline_persistent(struct conset_baseline *b, double *x, int rounds)
 {
     int n = b->neighbours;

@@ -3,8 +3,8 @@
 //! All cells make the same collective calls in the same order. If a cell skips one or repeats one,
 //! its next exchange of the set would deliver the words of another round. Before a word is read,
 //! transports therefore compare the number of the call among the calls of its cell, its operation,
-//! and its *mark*: a hash of 40 bits of the source location and of the round that the program has
-//! set ([`crate::Cell::set_round`]).
+//! and its *mark*: the bytes of its words, and a hash of the source location and of the round that
+//! the program has set ([`crate::Cell::set_round`]), together 40 bits.
 //!
 //! Locations are compared unless the world turns that off ([`crate::World::same_places`]), and
 //! wherever the program sets them ([`crate::Cell::set_place`]).
@@ -52,14 +52,17 @@ impl fmt::Display for SourceLocation {
 
 /// Bits of a mark.
 pub(crate) const MARK_BITS: u32 = 40;
-/// Those of them that are no line number.
-const DIGEST_BITS: u32 = 24;
+/// Those of them that are no line number: first those of the size of words, then a digest.
+const SIZE_BITS: u32 = 3;
+const DIGEST_BITS: u32 = 21;
 
-/// Where a call is made, and in which round.
+/// Where a call is made, in which round, and with which words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     place: Option<SourceLocation>,
     round: u64,
+    /// Bytes of a word; 0 if no words are exchanged.
+    word_bytes: usize,
     mark: u64,
     array: Option<CallArray>,
 }
@@ -96,10 +99,15 @@ impl fmt::Display for CallArray {
 }
 
 impl Call {
-    /// A call of a round, or 0; without a place where places are not compared; with an array over a
-    /// tree.
+    /// A call of a round, or 0; without a place where places are not compared; with the bytes of a
+    /// word, a power of two, or 0; with an array over a tree.
     #[inline]
-    pub(crate) fn new(place: Option<SourceLocation>, round: u64, array: Option<CallArray>) -> Self {
+    pub(crate) fn new(
+        place: Option<SourceLocation>,
+        round: u64,
+        word_bytes: usize,
+        array: Option<CallArray>,
+    ) -> Self {
         let (mut digest, mut line) = (round, 0);
         if let Some(place) = place {
             digest = mix_text(digest, place.file);
@@ -110,7 +118,15 @@ impl Call {
             digest = array.mix_into(digest);
         }
         let digest = mix(digest, 1) >> (64 - DIGEST_BITS);
-        Self { place, round, mark: line << DIGEST_BITS | digest, array }
+        let size = if word_bytes == 0 { 0 } else { 1 + u64::from(word_bytes.trailing_zeros()) };
+        let mark = (line << SIZE_BITS | size) << DIGEST_BITS | digest;
+        Self { place, round, word_bytes, mark, array }
+    }
+
+    /// Bytes of a word of the call.
+    #[inline]
+    pub(crate) fn word_bytes(&self) -> usize {
+        self.word_bytes
     }
 
     /// Less than 2 to the power of [`MARK_BITS`]; the same for the same place and round, and
@@ -127,7 +143,7 @@ impl Call {
             Some(array) => format!("{what} ({array})"),
             None => what,
         };
-        CellCall { cell, number, what, place, round: self.round }
+        CellCall { cell, number, what, place, round: self.round, word_bytes: self.word_bytes }
     }
 }
 
@@ -149,9 +165,11 @@ pub(crate) fn read_call_word(own: u64, word: u64) -> (u64, u64) {
 /// What is known of a call by its mark alone, for an error text.
 #[cfg(feature = "mpi")]
 pub(crate) fn describe_mark(cell: CellId, number: u64, what: String, mark: u64) -> CellCall {
-    let line = mark >> DIGEST_BITS;
+    let (line, size) =
+        (mark >> (SIZE_BITS + DIGEST_BITS), mark >> DIGEST_BITS & ((1 << SIZE_BITS) - 1));
     let place = (line > 0).then(|| format!("line {line}"));
-    CellCall { cell, number, what, place, round: 0 }
+    let word_bytes = if size == 0 { 0 } else { 1 << (size - 1) };
+    CellCall { cell, number, what, place, round: 0, word_bytes }
 }
 
 #[inline]
@@ -354,23 +372,28 @@ mod tests {
         for file in files {
             for line in [1, 2, 65_537, u32::MAX] {
                 for round in [0, 1, u64::MAX] {
-                    let call = Call::new(Some(SourceLocation::new(file, line)), round, None);
-                    assert!(call.mark() < 1 << MARK_BITS);
-                    assert_eq!(call, Call::new(Some(SourceLocation::new(file, line)), round, None));
-                    marks.insert(call.mark());
-                    calls += 1;
+                    for size in [0, 1, 4, 8] {
+                        let place = SourceLocation::new(file, line);
+                        let make = || Call::new(Some(place), round, size, None);
+                        let call = make();
+                        assert!(call.mark() < 1 << MARK_BITS);
+                        assert_eq!(call, make());
+                        marks.insert(call.mark());
+                        calls += 1;
+                    }
                 }
             }
         }
         assert_eq!(marks.len(), calls);
-        let mark = |round, array| Call::new(None, round, array).mark();
-        assert_ne!(mark(0, None), mark(1, None));
+        let mark = |round, size, array| Call::new(None, round, size, array).mark();
+        assert_ne!(mark(0, 8, None), mark(1, 8, None));
+        assert_ne!(mark(0, 8, None), mark(0, 4, None));
         let array = |what, from, words, number_type| {
-            mark(0, Some(CallArray { what, from, words, number_type }))
+            mark(0, 0, Some(CallArray { what, from, words, number_type }))
         };
         let from = Some(CellId(0));
         let arrays = [
-            mark(0, None),
+            mark(0, 0, None),
             array("sum", None, 1, "f64"),
             array("sum", None, 2, "f64"),
             array("sum", None, 1, "u64"),

@@ -149,10 +149,8 @@ impl FabricPort<'_> {
         let waits = |front: &(u64, usize, WireBuffers)| front.0 <= last;
         while self.deferred.waiting.front().is_some_and(waits) {
             let Some((number, set, mut buffers)) = self.deferred.waiting.pop_front() else { break };
-            let rows = |rows: &mut Vec<Vec<u64>>| -> Vec<RawWords> {
-                rows.iter_mut().map(|row| RawWords::of_mut(row)).collect()
-            };
-            let (out, into) = (rows(&mut buffers.outgoing), rows(&mut buffers.incoming));
+            let out: Vec<RawWords> = buffers.outgoing.raw().collect();
+            let into: Vec<RawWords> = buffers.incoming.raw().collect();
             // SAFETY: the rows are those of vectors that are not touched before the call returns
             // or unwinds, and that overlap no others.
             unsafe { self.exchange_steps(set, &out, &into)? };

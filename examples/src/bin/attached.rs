@@ -1,5 +1,7 @@
 //! A solver in an MPI program, without a callback; it is in `conset_examples::attached`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints its result")]
+
 use std::process::ExitCode;
 
 use clap::Parser;

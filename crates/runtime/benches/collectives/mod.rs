@@ -71,7 +71,7 @@ fn sums(
     let (mut scratch, mut out) = (from.clone(), [from.clone(), from.clone(), from.clone()]);
     let mut times: [Vec<f64>; 3] = Default::default();
     for turn in 0..TURNS + 1 {
-        for way in 0..3 {
+        for (way, times) in times.iter_mut().enumerate() {
             BY_HAND.with(Baseline::barrier);
             let start = Instant::now();
             match way {
@@ -87,7 +87,7 @@ fn sums(
             BY_HAND.with(Baseline::barrier);
             // The first turn is for warming up.
             if turn > 0 {
-                times[way].push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
+                times.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
             }
         }
     }

@@ -20,6 +20,7 @@ unsafe extern "C" {
         scatter: *const u32,
     ) -> *mut Raw;
     fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
+    fn conset_baseline_naive_float(baseline: *mut Raw, x: *mut f32, rounds: c_int);
     fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_alltoallv(
         baseline: *mut Raw,
@@ -84,6 +85,13 @@ impl Baseline {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
         unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+
+    /// [`Baseline::naive`] with `MPI_FLOAT`.
+    pub fn naive_float(&self, x: &mut [f32], rounds: usize) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_naive_float(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
     }
 
     /// Exchanges by persistent requests.

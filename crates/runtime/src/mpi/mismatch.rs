@@ -22,7 +22,7 @@ use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, PhaseId};
 
 use super::gather_at_root::{self, Participants};
-use super::raw_requests::{SingleRequest, probe};
+use super::raw_requests::{SingleRequest, probe_any};
 use super::run::{Rank, WaitState};
 use crate::call::{Call, describe_mark, mismatch};
 use crate::error::RunError;
@@ -154,6 +154,7 @@ impl Rank<'_> {
         if self.comm.size() == 1 {
             return Ok(());
         }
+        self.check_failures()?;
         let mut sends = std::mem::take(&mut *self.mismatch_detector.sends.borrow_mut());
         let rows = self.waits.borrow().len();
         for receivers in (0..rows).flat_map(|row| self.awaited_steps(row)) {
@@ -202,8 +203,9 @@ impl Rank<'_> {
             }
         }
         let senders = self.rank_map.active();
+        let meanwhile = || self.check_failures();
         let participants =
-            Participants { senders, receivers: senders, unlimited: false, meanwhile: &|| Ok(()) };
+            Participants { senders, receivers: senders, unlimited: false, meanwhile: &meanwhile };
         let place = || "the comparison of what was exchanged".to_owned();
         let decide = |all: Vec<Vec<u64>>| {
             // As many words for each of the two, which are on one rank or on two.
@@ -233,21 +235,19 @@ impl Rank<'_> {
 
     /// Receives the notices of other ranks.
     pub(super) fn receive_notices(&self) -> Result<(), RunError> {
-        for rank in (0..self.comm.size()).filter(|&rank| rank != self.comm.rank()) {
-            while let Some(words) = probe(&self.comm, rank, gather_at_root::NOTICE_TAG)? {
-                let mut receive =
-                    SingleRequest::receive(&self.comm, words, rank, gather_at_root::NOTICE_TAG)?;
-                while !receive.test()? {}
-                // Of runs before this one nothing matters any more.
-                if let [run, waiting, awaited, step, what @ ..] = receive.words()
-                    && *run == self.comm.runs()
-                    && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
-                {
-                    let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(to_u32(cell)));
-                    let receivers =
-                        Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
-                    self.mismatch_detector.senders.borrow_mut().push(receivers);
-                }
+        while let Some((rank, words)) = probe_any(&self.comm, gather_at_root::NOTICE_TAG)? {
+            let mut receive =
+                SingleRequest::receive(&self.comm, words, rank, gather_at_root::NOTICE_TAG)?;
+            while !receive.test()? {}
+            // Of runs before this one nothing matters any more.
+            if let [run, waiting, awaited, step, what @ ..] = receive.words()
+                && *run == self.comm.runs()
+                && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
+            {
+                let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(to_u32(cell)));
+                let receivers =
+                    Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
+                self.mismatch_detector.senders.borrow_mut().push(receivers);
             }
         }
         Ok(())
@@ -258,7 +258,7 @@ impl Rank<'_> {
         let waits = self.waits.borrow()[row];
         let steps = &mut self.steps.borrow_mut()[row];
         let step = match waits {
-            WaitState::Exchange(..) | WaitState::Walk(_) => steps.count,
+            WaitState::Exchange(_) | WaitState::Walk(_) => steps.count,
             WaitState::Requests => match self.requests.oldest(row) {
                 Some(oldest) if oldest.started => oldest.step,
                 _ => return Vec::new(),

@@ -71,7 +71,7 @@ impl RankTree {
                 (_, true) => (Direction::Receive, to.1, source, from.0),
                 _ => continue,
             };
-            let tag = tags.next(direction, rank, 1)?;
+            let tag = tags.next(direction, rank)?;
             let (up, down) = if up { (tag, 0) } else { (0, tag) };
             set(row, other, Edge::Remote { rank, up, down });
         }

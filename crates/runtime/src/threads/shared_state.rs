@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId};
@@ -15,11 +14,12 @@ use conset_ir::{CellId, ConnectionId};
 use super::inbox::Inbox;
 use super::published_buffers::PublishedBuffers;
 use super::tree::TreeState;
-use super::watchdog::{Activity, TEST_TIME_OUT};
+use super::watchdog::{Activity, Reports};
 use crate::call::Call;
 use crate::collectives::WalkDirection;
 use crate::error::RunError;
 use crate::loaded_image::LoadedImage;
+use crate::patience::Patience;
 use crate::port::{RawWords, TreeWalk};
 use crate::sync::{CachePadded, CollectiveLog, Counter, IdleDetector, Shutdown};
 
@@ -174,13 +174,13 @@ pub(crate) struct SharedState<'r> {
     pub(crate) sets: Vec<SetState>,
     /// Per cell.
     pub(crate) inboxes: Box<[Inbox]>,
-    /// How long cells may only test before the run counts as deadlocked.
-    pub(crate) test_time_out: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) reports: Reports,
     failure: Mutex<Option<(CellId, RunFailure)>>,
 }
 
 impl<'r> SharedState<'r> {
-    pub(crate) fn new(loaded: &'r LoadedImage, workers: usize, time_out: Option<Duration>) -> Self {
+    pub(crate) fn new(loaded: &'r LoadedImage, workers: usize, patience: Patience) -> Self {
         let counters = |number| (0..number).map(|_| CachePadded(Counter::default())).collect();
         let cells = loaded.image.machine().cell_count();
         Self {
@@ -196,7 +196,8 @@ impl<'r> SharedState<'r> {
             buffers: (0..cells).map(|_| PublishedBuffers::default()).collect(),
             sets: loaded.image.sets().iter().map(|s| SetState::new(s.set.len())).collect(),
             inboxes: (0..cells).map(|_| Inbox::default()).collect(),
-            test_time_out: time_out.unwrap_or(TEST_TIME_OUT),
+            patience,
+            reports: Reports::new(patience),
             failure: Mutex::new(None),
         }
     }

@@ -6,6 +6,7 @@
 //! others; a worker with such a cell does not rest, but yields the core, too.
 
 use std::cell::Cell as Value;
+use std::time::{Duration, Instant};
 
 use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 use conset_ir::{CellId, ConnectionId};
@@ -280,7 +281,7 @@ pub(crate) fn run_worker<R>(
     let _alternate = AlternateStack::install();
     let worker = Worker::new(number, cells);
     let mut tasks = spawn_cells(state, &worker, cells, stack_size, program);
-    let all_ended = turn(state, number, &mut tasks);
+    let all_ended = turn(state, &worker, &mut tasks);
     state.activity[number].0.end();
     if all_ended {
         state.idle.retire(number);
@@ -320,7 +321,8 @@ fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
 }
 
 /// Resumes cells until all have ended (`true`) or the run has.
-fn turn<R>(state: &SharedState<'_>, number: usize, tasks: &mut [CellTask<'_, R>]) -> bool {
+fn turn<R>(state: &SharedState<'_>, worker: &Worker, tasks: &mut [CellTask<'_, R>]) -> bool {
+    let number = worker.number;
     let mut left = tasks.len();
     let mut fruitless = 0;
     let mut watchdog = Watchdog::new(state);
@@ -355,12 +357,15 @@ fn turn<R>(state: &SharedState<'_>, number: usize, tasks: &mut [CellTask<'_, R>]
             std::hint::spin_loop();
         } else if asked {
             std::thread::yield_now();
-            if watchdog.has_expired(state) || tasks.iter().any(|task| task.asks_without_hope(state))
-            {
+            let quiet = watchdog.quiet(state);
+            let too_long = state.patience.time_out.is_some_and(|time_out| quiet >= time_out);
+            if too_long || tasks.iter().any(|task| task.asks_without_hope(state)) {
                 state.fail(first_of(tasks), RunFailure::Deadlock);
+            } else {
+                report(state, worker, tasks, quiet);
             }
         } else {
-            rest(state, number, tasks);
+            rest(state, worker, tasks);
             fruitless = 0;
         }
     }
@@ -372,9 +377,17 @@ fn first_of<R>(tasks: &[CellTask<'_, R>]) -> CellId {
 }
 
 /// Waits until a cell can go on or the run has ended; finds out if none ever can.
-fn rest<R>(state: &SharedState<'_>, number: usize, tasks: &[CellTask<'_, R>]) {
+fn rest<R>(state: &SharedState<'_>, worker: &Worker, tasks: &[CellTask<'_, R>]) {
+    /// Looks at the waiting cells between two at the clock.
+    const CLOCK: u32 = 256;
+    let (number, mut looks, mut since) = (worker.number, 0u32, None);
     state.idle.rest();
     while !state.shutdown.has_started() {
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(CLOCK) {
+            let waited = since.get_or_insert_with(Instant::now).elapsed();
+            report(state, worker, tasks, waited);
+        }
         state.activity[number].0.rest();
         match state.idle.look(number, || tasks.iter().any(CellTask::can_go_on)) {
             IdleState::Runnable => break,
@@ -386,6 +399,21 @@ fn rest<R>(state: &SharedState<'_>, number: usize, tasks: &[CellTask<'_, R>]) {
     }
     state.activity[number].0.leave();
     state.idle.rise();
+}
+
+/// Reports that no cell of a worker has been able to go on for so long, if it is time for that.
+fn report<R>(
+    state: &SharedState<'_>,
+    worker: &Worker,
+    tasks: &[CellTask<'_, R>],
+    waited: Duration,
+) {
+    if waited < state.patience.report_after {
+        return;
+    }
+    if let Some(task) = tasks.iter().find(|task| !task.ended && task.waits.is_some()) {
+        state.reports.report(state, &place_of(task, worker), waited);
+    }
 }
 
 /// Resumes a cell until it waits or ends.
