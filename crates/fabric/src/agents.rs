@@ -467,6 +467,8 @@ impl Agents {
             network.arrive(stream.row);
         } else {
             let (tag, expected) = (port.tag, stream.next);
+            #[cfg(feature = "canary")]
+            let tag = canary(tag, port.words);
             stream.next = stream.next.wrapping_add(1);
             self.delivered = self.delivered.wrapping_add(1);
             if tag != Tag::new(stream.connection.0, expected) {
@@ -501,4 +503,12 @@ impl Agents {
         self.unfinished -= 1;
         self.finished.push(number);
     }
+}
+
+/// A planted bug: one word of some streams arrives as the next one. Only tests that must find it have this
+/// feature.
+#[cfg(feature = "canary")]
+fn canary(tag: Tag, words: u64) -> Tag {
+    let hits = tag.stream() % 8 == 5 && tag.index() == 77 && words % 2 == 0;
+    if hits { tag.plus(1) } else { tag }
 }

@@ -339,7 +339,7 @@ impl Engine {
     }
 
     /// Starts every action that can start in the present clock.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         loop {
             self.base.network.settle();
             self.agents.handle_reports(&mut self.base.network);

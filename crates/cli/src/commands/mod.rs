@@ -15,6 +15,7 @@ pub(crate) mod profile;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod soak;
 pub(crate) mod steps;
 pub(crate) mod sweep;
 pub(crate) mod verify;
