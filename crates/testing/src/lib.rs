@@ -3,7 +3,8 @@
 //! A [`Case`] is a machine, a program for it and compiler options, all of them valid. [`check`]
 //! compiles it, verifies the result, runs it and examines every word. The fuzz target `program`
 //! (`fuzz/`) generates cases from the fuzzer's bytes; `tests/programs.rs` generates them from fixed
-//! seeds in every test run. No published crate depends on this one.
+//! seeds in every test run. [`compare`] runs programs on the second simulator too. No published
+//! crate depends on this one.
 //!
 //! Not generated: required bandwidths and latencies, machines with more than a few dozen cells,
 //! message passing.
@@ -21,6 +22,7 @@
 
 mod case;
 mod check;
+pub mod compare;
 
 pub use case::{Case, CaseKind};
 pub use check::check;
