@@ -1,6 +1,6 @@
 //! Agents, and the exchange of a set in phases (rules A1 to A7, C1 to C3, X1 to X5).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use conset_ir::convert::index;
 use conset_ir::{ConnectionSet, Direction, Duplex, Feed, Image, Parameters, PhaseImage, Sink};
@@ -132,7 +132,6 @@ struct Port {
     slots: Vec<Option<Stream>>,
     pointer: usize,
     check: bool,
-    sleeps_until: Option<u64>,
 }
 
 /// A phase under execution.
@@ -146,6 +145,8 @@ struct Phase<'a, 'b> {
     moves: Vec<(u64, (usize, usize))>,
     /// Ports that open a stream, with the slot.
     setups: Vec<(u64, (usize, usize))>,
+    /// Clocks at which a port stops sleeping, with the port.
+    sleeps: BTreeSet<(u64, usize)>,
     port_stack: Vec<usize>,
     space_reports: Vec<usize>,
     arrival_reports: Vec<usize>,
@@ -217,7 +218,6 @@ impl<'a, 'b> Phase<'a, 'b> {
             slots: Vec::new(),
             pointer: 0,
             check: false,
-            sleeps_until: None,
         };
         Self {
             parameters,
@@ -227,6 +227,7 @@ impl<'a, 'b> Phase<'a, 'b> {
             ports: (0..2 * wiring.agents).map(|_| port()).collect(),
             moves: Vec::new(),
             setups: Vec::new(),
+            sleeps: BTreeSet::new(),
             port_stack: Vec::new(),
             space_reports: Vec::new(),
             arrival_reports: Vec::new(),
@@ -257,7 +258,7 @@ impl<'a, 'b> Phase<'a, 'b> {
 
     /// C1. Returns false at the end of the phase.
     fn advance(&mut self) -> bool {
-        let wakes = self.ports.iter().filter_map(|port| port.sleeps_until).min();
+        let wakes = self.sleeps.first().map(|sleep| sleep.0);
         let ends = [self.network.earliest(), earliest(&self.moves), earliest(&self.setups), wakes];
         let Some(now) = ends.into_iter().flatten().min() else { return false };
         self.network.now = now;
@@ -281,12 +282,11 @@ impl<'a, 'b> Phase<'a, 'b> {
         for &(port, _) in moves.iter().chain(&setups) {
             self.serve_port(port);
         }
-        for port in 0..self.ports.len() {
-            if self.ports[port].sleeps_until == Some(now) {
-                self.ports[port].sleeps_until = None;
-                self.ports[port].check = true;
-                self.mark(port);
-            }
+        // A port that is served before the start that it sleeps for may sleep for the next one too.
+        while let Some(&(_, port)) = self.sleeps.first().filter(|sleep| sleep.0 == now) {
+            self.sleeps.pop_first();
+            self.ports[port].check = true;
+            self.mark(port);
         }
         true
     }
@@ -437,11 +437,11 @@ impl<'a, 'b> Phase<'a, 'b> {
             return None;
         }
         let start = ends().map(|end| self.operations[end].start).max().expect("there is an end");
-        let port = &mut self.ports[number];
         if self.parameters.has_timed_starts() && start > self.network.now {
-            port.sleeps_until = Some(start);
+            self.sleeps.insert((start, number));
             return None;
         }
+        let port = &mut self.ports[number];
         port.list.retain(|&operation| operation != first && Some(operation) != partner);
         port.partner = partner;
         Some(first)

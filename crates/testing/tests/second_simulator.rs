@@ -12,6 +12,7 @@ use conset::ir::{
 };
 use conset::steps::{StepAlgorithm, StepCompiler};
 use conset::{Algorithm, Compiler, codegen, verify};
+use conset_second_simulator::phases::OperationRun;
 use conset_testing::{Case, CaseKind, compare};
 use proptest::prelude::*;
 
@@ -171,6 +172,41 @@ fn small_machines() -> Vec<Arc<Machine>> {
             (p.access_clocks_per_word, p.copy_clocks_per_word) = (1, 2);
         }),
     ]
+}
+
+/// Whether both simulators agree on the file that `CONSET_FILE` names, such as a difference that
+/// another test printed. It prints the image.
+#[test]
+#[ignore = "needs a file"]
+#[allow(clippy::print_stdout, reason = "run by hand")]
+fn a_file() {
+    let name = std::env::var("CONSET_FILE").expect("CONSET_FILE names a file");
+    let contents = Document::parse_any(&name, &fs::read(&name).expect("a file")).expect("valid");
+    if let Document::Program { machine: Some(machine), program } = &contents {
+        let mut compiler = Compiler::new(machine).max_plans(1);
+        if let Ok(compiled) = compiler.compile(program) {
+            let image = Image::clone(compiled.image());
+            println!("{}", conset::ir::text::write(&Document::Image(image)));
+        }
+    }
+    println!("{} runs", document(contents, &name));
+}
+
+/// c0 opens x0 at 0 and sleeps for the start of x2, clock 1. At this clock x0 closes, so that the port
+/// opens x2 and sleeps for x1. Only then the first sleep ends, and lets the port open x1 at clock 2,
+/// when it is served, and not after the next word. (Random programs show it once in 2000.)
+#[test]
+fn a_port_sleeps_for_two_starts() {
+    let text = include_str!("two_sleeps.cset");
+    let Ok(Document::Image(image)) = conset::ir::text::parse("two_sleeps.cset", text) else {
+        panic!("it is an image");
+    };
+    verify::check_image(&image).expect("it is valid");
+    let run = conset_second_simulator::phases::run_set(&image, 0).expect("it runs");
+    let is_x1 = |run: &&OperationRun| (run.cell, run.connection) == (0, 1);
+    let x1 = run.phases[0].operations.iter().find(is_x1).expect("c0 receives x1");
+    assert_eq!(x1.open, run.phases[0].switch + 2);
+    compare::phases(&Arc::new(image)).expect("they agree");
 }
 
 #[test]
