@@ -4,7 +4,7 @@
 //! compiles it, verifies the result, runs it and examines every word. The fuzz target `program`
 //! (`fuzz/`) generates cases from the fuzzer's bytes; `tests/programs.rs` generates them from fixed
 //! seeds in every test run; `conset soak` generates one after another and does everything with each
-//! ([`mod@soak`]).
+//! ([`mod@soak`]). [`compare`] runs programs on the second simulator too.
 //!
 //! Not generated: required bandwidths and latencies, machines with more than 64 cells.
 //!
@@ -21,6 +21,7 @@
 
 mod case;
 mod check;
+pub mod compare;
 mod forms;
 mod shrink;
 pub mod soak;
