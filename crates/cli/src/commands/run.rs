@@ -18,6 +18,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
+use crate::commands::batches;
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
@@ -61,6 +62,9 @@ struct SumOfSets {
 }
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if let Some(count) = args.batches {
+        return batches::run(args, count, terminal);
+    }
     if let (Some(Compare::Steps), false) = (args.compare, args.message_order.is_default()) {
         let message = "steps have orders of their own; --message-order is for --compare messages";
         return Err(InputError::new("--message-order", At::Whole, message).into());
@@ -233,7 +237,7 @@ fn run_steps(
 
 /// A false bound is a bug in conset if the program was compiled here, and otherwise a wrong claim of
 /// the file.
-fn run_failure(error: &ExecutionError, compiled_here: bool) -> CliError {
+pub(crate) fn run_failure(error: &ExecutionError, compiled_here: bool) -> CliError {
     match error {
         ExecutionError::BoundBeaten { .. } if !compiled_here => {
             CliError::Rejected(format!("the file's claim is false: {error}"))
