@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn sections_of_other_programs_are_kept() {
         let [first, _, last] = KEPT_SECTIONS;
-        let page = format!("# Page\n\n## Own\n\na\n\n{last}\n\nb\n\n## More\n\nc\n\n{first}\n\nd\n");
+        let page =
+            format!("# Page\n\n## Own\n\na\n\n{last}\n\nb\n\n## More\n\nc\n\n{first}\n\nd\n");
         assert_eq!(kept_sections(&page), format!("\n{first}\n\nd\n\n{last}\n\nb\n"));
         assert_eq!(kept_sections("# Page\n"), "");
     }

@@ -18,8 +18,8 @@ use conset::chart::{Chart, Line, Scale, Series, Style};
 use conset::input::{Input, LoadOptions};
 use conset::{Compiled, Compiler, Objective, input, run};
 use conset_benches::{
-    HALOS, halo_name, kept_sections, machine, message_table, partition_table, pattern, prediction_table, say,
-    shared_mesh,
+    HALOS, halo_name, kept_sections, machine, message_table, partition_table, pattern,
+    prediction_table, say, shared_mesh,
 };
 use conset_ir::{ConnectionSet, Machine, Program};
 

@@ -20,7 +20,7 @@
 //! let mut total = batches.summary();
 //! for batch in 0..batches.count() {
 //!     let compiled = Compiler::new(&machine).compile(&batches.set(batch).into())?;
-//!     total.add(&run::run(&compiled, 1, false, &mut |_| ())?[0].summary);
+//!     batches.add(&mut total, &run::run(&compiled, 1, false, &mut |_| ())?[0].summary);
 //! }
 //! assert!(total.payload_ok && total.words == set.words());
 //! assert!(total.measured_clocks >= total.bound_clocks);
@@ -29,57 +29,23 @@
 
 use std::sync::Arc;
 
-use conset_ir::{
-    At, Binding, Bounds, ConnectionId, ConnectionSet, InputError, Lists, Machine, NodeLists,
-};
+use conset_ir::convert::index;
+use conset_ir::{At, Bounds, ConnectionId, ConnectionSet, InputError, Lists, Machine, NodeLists};
 use conset_partition_route::bounds;
-use serde::Serialize;
 
 use crate::bounds::endpoint_error;
-use crate::report::RunSummary;
+use crate::report::{BoundOf, RunSummary, megabytes_per_second};
+use crate::run::model_error_percent;
 use crate::{CompileError, bound_ratio};
 
 /// A set that is divided into batches.
 #[derive(Clone, Debug)]
 pub struct Batches {
+    machine: Arc<Machine>,
     set: Arc<ConnectionSet>,
     bounds: Bounds,
     /// The connections of each batch.
     rows: Lists,
-}
-
-/// Sums over the batches of a set, beside the bounds of the whole set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct BatchesSummary {
-    /// The name of the set that was divided.
-    pub set: String,
-    /// Batches that were executed.
-    pub batches: u32,
-    /// Connections of these batches.
-    pub connections: usize,
-    /// Phases of these batches.
-    pub phases: usize,
-    /// Lower bound on the phases of the whole set.
-    pub bound_phases: u32,
-    /// The kind of that bound.
-    pub bound_phases_by: Binding,
-    /// Clocks on the fabric, context switches included.
-    pub measured_clocks: u64,
-    /// Clocks predicted by the cost model.
-    pub predicted_clocks: u64,
-    /// Lower bound on the clocks of the whole set.
-    pub bound_clocks: u64,
-    /// The kind of that bound.
-    pub bound_clocks_by: Binding,
-    /// Measured clocks divided by their bound.
-    pub clocks_over_bound: f64,
-    /// Words of these batches.
-    pub words: u64,
-    /// Words times hops on the fabric.
-    pub word_hops: u64,
-    /// Whether every word arrived, once and in order.
-    pub payload_ok: bool,
 }
 
 impl Batches {
@@ -103,7 +69,7 @@ impl Batches {
         set.check_machine(machine).map_err(|error| endpoint_error(machine, set, error))?;
         let bounds = bounds::bounds(machine, set)?.summary();
         let rows = conset_planner::batches(machine, set, count, seed);
-        Ok(Self { set: set.clone(), bounds, rows })
+        Ok(Self { machine: machine.clone(), set: set.clone(), bounds, rows })
     }
 
     /// The number of batches.
@@ -143,39 +109,49 @@ impl Batches {
         self.rows.of(batch)
     }
 
-    /// A summary without batches, to which they are added.
-    pub fn summary(&self) -> BatchesSummary {
-        BatchesSummary {
+    /// A summary without batches, to which executed ones are added ([`Batches::add`]). Its bounds are
+    /// those of the whole set.
+    pub fn summary(&self) -> RunSummary {
+        RunSummary {
             set: self.set.name().to_owned(),
-            batches: 0,
-            connections: 0,
+            batches: Some(0),
             phases: 0,
             bound_phases: self.bounds.phases,
             bound_phases_by: self.bounds.phases_by,
+            fewest_phases: false,
             measured_clocks: 0,
             predicted_clocks: 0,
             bound_clocks: self.bounds.clocks,
             bound_clocks_by: self.bounds.clocks_by,
             clocks_over_bound: 0.0,
+            bound_of: BoundOf::of(&self.set),
+            model_error_percent: 0.0,
+            connections: 0,
             words: 0,
             word_hops: 0,
             payload_ok: true,
+            megabytes_per_second: 0.0,
+            messages: None,
+            steps: None,
         }
     }
-}
 
-impl BatchesSummary {
-    /// Adds a batch that was executed.
-    pub fn add(&mut self, run: &RunSummary) {
-        self.batches += 1;
-        self.connections += run.connections;
-        self.phases += run.phases;
-        self.measured_clocks = self.measured_clocks.saturating_add(run.measured_clocks);
-        self.predicted_clocks = self.predicted_clocks.saturating_add(run.predicted_clocks);
-        self.clocks_over_bound = bound_ratio(self.measured_clocks, self.bound_clocks);
-        self.words += run.words;
-        self.word_hops += run.word_hops;
-        self.payload_ok &= run.payload_ok;
+    /// Adds a batch that was executed to a summary of this set.
+    pub fn add(&self, total: &mut RunSummary, run: &RunSummary) {
+        total.batches = total.batches.map(|count| count + 1);
+        total.connections += run.connections;
+        total.phases += run.phases;
+        total.fewest_phases = total.phases == index(self.bounds.phases);
+        total.measured_clocks = total.measured_clocks.saturating_add(run.measured_clocks);
+        total.predicted_clocks = total.predicted_clocks.saturating_add(run.predicted_clocks);
+        total.clocks_over_bound = bound_ratio(total.measured_clocks, total.bound_clocks);
+        total.model_error_percent =
+            model_error_percent(total.predicted_clocks, total.measured_clocks);
+        total.words += run.words;
+        total.word_hops += run.word_hops;
+        total.payload_ok &= run.payload_ok;
+        total.megabytes_per_second =
+            megabytes_per_second(total.words, total.measured_clocks, self.machine.parameters());
     }
 }
 
@@ -221,10 +197,11 @@ mod tests {
                 assert_eq!(nodes[0].of(id), nodes[1].of(ConnectionId(x)));
             }
             let compiled = Compiler::new(&machine).compile(&own.into()).unwrap();
-            total.add(&run::run(&compiled, 1, false, &mut |_| ()).unwrap()[0].summary);
+            let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap();
+            batches.add(&mut total, &run[0].summary);
         }
         assert_eq!(seen, vec![1; set.len()]);
-        assert_eq!((total.batches, total.connections), (3, set.len()));
+        assert_eq!((total.batches, total.connections), (Some(3), set.len()));
         assert_eq!((total.words, total.payload_ok), (set.words(), true));
         assert!(total.clocks_over_bound >= 1.0);
     }

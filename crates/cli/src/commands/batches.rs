@@ -3,25 +3,19 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use conset::batches::{Batches, BatchesSummary};
+use conset::batches::Batches;
 use conset::input::Input;
+use conset::report::RunSummary;
 use conset::{Progress, run};
 use conset_ir::convert::to_u64;
 use conset_ir::{At, ConnectionSet, InputError, Machine};
-use serde::Serialize;
 
 use crate::args::RunArgs;
-use crate::commands::run::run_failure;
+use crate::commands::run::{report, run_failure};
 use crate::error::CliError;
 use crate::load::{self, PartitionGoal};
 use crate::progress::ProgressDisplay;
 use crate::text::{self, Terminal};
-
-#[derive(Serialize)]
-struct BatchesReport {
-    by: &'static str,
-    sets: Vec<BatchesSummary>,
-}
 
 pub(crate) fn run(args: &RunArgs, count: u32, terminal: &Terminal) -> Result<(), CliError> {
     let mut bar = ProgressDisplay::new(terminal.quiet);
@@ -33,10 +27,11 @@ pub(crate) fn run(args: &RunArgs, count: u32, terminal: &Terminal) -> Result<(),
     };
     let sets = loaded.program.sets().iter();
     let sets = sets.map(|set| of_set(args, count, &job.machine, set, &mut bar));
-    let report = BatchesReport { by: "phases", sets: sets.collect::<Result<_, _>>()? };
+    let sets = sets.collect::<Result<Vec<RunSummary>, _>>()?;
     drop(bar);
-    terminal.print(&report, |out| report.sets.iter().try_for_each(|set| write_set(out, set)))?;
-    match report.sets.iter().find(|set| !set.payload_ok) {
+    let report = report(sets.iter(), job.machine.parameters());
+    terminal.print(&report, |out| sets.iter().try_for_each(|set| write_set(out, set)))?;
+    match sets.iter().find(|set| !set.payload_ok) {
         None => Ok(()),
         Some(set) => Err(CliError::Bug(format!("set `{}`: words were not delivered", set.set))),
     }
@@ -49,7 +44,7 @@ fn of_set(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
     bar: &mut ProgressDisplay,
-) -> Result<BatchesSummary, CliError> {
+) -> Result<RunSummary, CliError> {
     let seed = args.input.seed();
     bar.observe(Progress::Stage("dividing into batches"));
     let batches = Batches::new(machine, set, count, seed);
@@ -60,19 +55,20 @@ fn of_set(
         let compiled = load::batch(machine, &program, (seed, &args.compiler), bar)?;
         let runs = run::run(&compiled, seed, false, &mut |p| bar.observe(p));
         let runs = runs.map_err(|error| run_failure(&error, true))?;
-        runs.iter().for_each(|run| total.add(&run.summary));
+        runs.iter().for_each(|run| batches.add(&mut total, &run.summary));
     }
     Ok(total)
 }
 
-fn write_set(out: &mut dyn Write, set: &BatchesSummary) -> io::Result<()> {
+fn write_set(out: &mut dyn Write, set: &RunSummary) -> io::Result<()> {
+    let batches = set.batches.unwrap_or(1);
     writeln!(
         out,
         "set      {}: {} in {} {}, {} (bound {}, by {})",
         set.set,
         text::count(to_u64(set.connections), "connection"),
-        text::number(set.batches.into()),
-        if set.batches == 1 { "batch" } else { "batches" },
+        text::number(batches.into()),
+        if batches == 1 { "batch" } else { "batches" },
         text::count(to_u64(set.phases), "phase"),
         text::number(set.bound_phases.into()),
         set.bound_phases_by,

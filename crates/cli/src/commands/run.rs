@@ -32,7 +32,7 @@ use crate::text::{self, Terminal};
 
 /// The summary of each set, and the sums over all.
 #[derive(Serialize)]
-struct ExecutionReport<'a> {
+pub(crate) struct ExecutionReport<'a> {
     by: &'static str,
     sets: Vec<&'a RunSummary>,
     total: SumOfSets,
@@ -151,7 +151,8 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         _ => None,
     };
     let summary = Summary::new(&compiled, halo);
-    let mut report = report(&runs, compiled.schedule().machine().parameters());
+    let mut report =
+        report(runs.iter().map(|run| &run.summary), compiled.schedule().machine().parameters());
     report.compared = compared;
     report.profile = profiled;
     terminal.print(&report, |out| {
@@ -260,11 +261,12 @@ fn message_failure(fault: &Fault) -> CliError {
     }
 }
 
-fn report<'a>(
-    runs: &'a [SetMeasurement],
+/// The report of some sets.
+pub(crate) fn report<'a>(
+    sets: impl Iterator<Item = &'a RunSummary>,
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
-    let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
+    let all: Vec<&RunSummary> = sets.collect();
     let clocks = all.iter().map(|s| s.measured_clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();
