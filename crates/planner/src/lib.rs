@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::as_conversions)]
 
+mod batches;
 #[cfg(test)]
 mod cases;
 pub mod dense_pathfinder;
@@ -65,6 +66,7 @@ mod translation_symmetry;
 pub mod windowed_pathfinder;
 mod work;
 
+pub use batches::batches;
 pub use interrupt::Interrupt;
 pub use local_search::{Runner, Streamed, local_search};
 pub use merge_phases::{TriedPairs, merge_phases, mergeable};

@@ -150,6 +150,20 @@ pub(crate) struct RunArgs {
     /// With --compare messages: the order in which a cell sends.
     #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
+    /// Divide each set into at most N batches, each compiled, verified and executed before the next:
+    /// for sets whose routes do not fit into memory together. The sums are compared with the bounds
+    /// of the whole set.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        allow_negative_numbers = true,
+        conflicts_with_all = [
+            "by", "compare", "explain_search", "fuse", "profile", "reuse", "time_limit", "trace",
+            "write_partition",
+        ]
+    )]
+    pub(crate) batches: Option<u32>,
     /// Write a trace of streams, messages, links, channels and context switches, in clocks (JSON for
     /// Perfetto or Chrome; compressed if the name ends in .gz).
     #[arg(long, value_name = "OUT")]

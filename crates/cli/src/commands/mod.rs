@@ -1,5 +1,6 @@
 //! The subcommands, one module each.
 
+pub(crate) mod batches;
 pub(crate) mod bound;
 pub(crate) mod compile;
 pub(crate) mod completions;
