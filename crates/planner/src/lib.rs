@@ -49,6 +49,7 @@ mod load_annealing;
 mod local_search;
 mod max_tree;
 mod merge_phases;
+mod one_phase;
 mod path_search;
 mod paths;
 mod phase_packing;

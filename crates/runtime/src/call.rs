@@ -124,6 +124,7 @@ impl Call {
     }
 
     /// Bytes of a word of the call.
+    #[cfg(feature = "mpi")]
     #[inline]
     pub(crate) fn word_bytes(&self) -> usize {
         self.word_bytes

@@ -435,6 +435,7 @@ impl RawWords {
     ///
     /// # Safety
     /// The row can be read, and has the words, as long as they are used.
+    #[cfg(feature = "mpi")]
     #[inline]
     pub(crate) unsafe fn bytes<'a>(&self, words: &Range<usize>) -> &'a [u8] {
         let start = self.pointer.wrapping_add(words.start * self.size);
@@ -446,6 +447,7 @@ impl RawWords {
     ///
     /// # Safety
     /// The row can be written, nobody else uses it, and it has the words.
+    #[cfg(feature = "mpi")]
     #[inline]
     pub(crate) unsafe fn bytes_mut<'a>(&self, words: &Range<usize>) -> &'a mut [u8] {
         let start = self.pointer.wrapping_add(words.start * self.size);

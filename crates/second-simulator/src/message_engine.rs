@@ -18,6 +18,8 @@ pub(crate) struct Message {
     pub(crate) words: u64,
     /// L of M1.
     length: u64,
+    /// T8, between its ends.
+    overhead: u64,
     /// The channels of its route, without the launch channel.
     route: Vec<usize>,
     is_announced: bool,
@@ -121,8 +123,8 @@ impl<'a> Engine<'a> {
         let (parameters, wiring) = (machine.parameters(), Wiring::new(machine));
         let routes = Routes::new(machine, &wiring);
         let (links, pools) = (wiring.links.len(), routes.pools());
-        let link_clocks = u64::from(parameters.link_clocks_per_word);
-        let mut network = Network::new(index(parameters.channel_depth), link_clocks, links);
+        let depth = index(parameters.channel_depth);
+        let mut network = Network::new(depth, wiring.link_clocks.clone());
         for channel in 0..links * pools + wiring.agents {
             let fed_by = Some(channel / pools).filter(|&link| link < links);
             network.channels.push(Channel { fed_by, ..Channel::default() });
@@ -136,6 +138,7 @@ impl<'a> Engine<'a> {
                 target,
                 words,
                 length: (words + u64::from(parameters.message_extra_words)).max(1),
+                overhead: wiring.overhead(source, target),
                 route: route.into_iter().map(|(link, pool)| link * pools + pool).collect(),
                 is_announced: false,
                 launched: 0,
@@ -357,8 +360,10 @@ impl<'a> Engine<'a> {
         };
         if at.sender == Sender::Idle && can_launch && !at.pending.is_empty() {
             let number = self.cells[cell].pending.pop_front().expect("it is not empty");
-            let copied = if half { self.messages[number].words } else { 0 };
+            let message = &self.messages[number];
+            let copied = if half { message.words } else { 0 };
             let clocks = u64::from(self.parameters.c_send)
+                + message.overhead
                 + copied * u64::from(self.parameters.link_clocks_per_word);
             self.launch(number, clocks);
         }
@@ -372,7 +377,7 @@ impl<'a> Engine<'a> {
             let number = self.first_word(channel).0;
             self.cells[cell].receives = number;
             self.messages[number].accepted = now;
-            let clocks = u64::from(self.parameters.c_receive);
+            let clocks = u64::from(self.parameters.c_receive) + self.messages[number].overhead;
             self.due.insert((now + clocks, Due::Reception(cell)));
         }
     }
@@ -427,7 +432,9 @@ impl<'a> Engine<'a> {
         }
         at.receiver = Receiver::InSoftware;
         self.messages[number].accepted = self.network.now;
-        let clocks = u64::from(self.parameters.c_send) + u64::from(self.parameters.c_receive);
+        let clocks = u64::from(self.parameters.c_send)
+            + u64::from(self.parameters.c_receive)
+            + 2 * self.messages[number].overhead;
         self.launch(number, clocks);
     }
 

@@ -54,21 +54,22 @@ pub(crate) struct Network {
     /// The stack of links.
     pub(crate) stack: Vec<usize>,
     channel_depth: usize,
-    link_clocks_per_word: u64,
+    /// Clocks for a word to cross each link.
+    link_clocks: Vec<u64>,
     /// Links that a word crosses, with the channel that it enters, by the clock of the end.
     transfers: Vec<(u64, (usize, usize))>,
 }
 
 impl Network {
-    pub(crate) fn new(channel_depth: usize, link_clocks_per_word: u64, links: usize) -> Self {
+    pub(crate) fn new(channel_depth: usize, link_clocks: Vec<u64>) -> Self {
         let idle = |_| Link { state: State::Idle, pointer: 0, clients: Vec::new(), words: 0 };
         Self {
             now: 0,
             channels: Vec::new(),
-            links: (0..links).map(idle).collect(),
+            links: (0..link_clocks.len()).map(idle).collect(),
             stack: Vec::new(),
             channel_depth,
-            link_clocks_per_word,
+            link_clocks,
             transfers: Vec::new(),
         }
     }
@@ -135,13 +136,16 @@ impl Network {
         let next = self.channels[client].next.expect("it is ready");
         let departure = self.take(client);
         self.put(next, departure.word);
-        self.transfers.push((self.now + self.link_clocks_per_word, (number, next)));
+        self.transfers.push((self.now + self.link_clocks[number], (number, next)));
         Some(departure)
     }
 
-    /// The links and channels of the transfers that end now, in the order of their starts.
+    /// The links and channels of the transfers that end now: those over links of fewer clocks first,
+    /// and in the order of their starts.
     pub(crate) fn ended_transfers(&mut self) -> Vec<(usize, usize)> {
-        ended(&mut self.transfers, self.now)
+        let mut transfers = ended(&mut self.transfers, self.now);
+        transfers.sort_by_key(|&(link, _)| self.link_clocks[link]);
+        transfers
     }
 
     /// When the first transfer ends.

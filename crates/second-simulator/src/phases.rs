@@ -107,6 +107,8 @@ struct Operation {
     first_word: u64,
     words: u64,
     channel: usize,
+    /// Clocks of its set-up beyond `stream_setup`.
+    overhead: u64,
     /// The planned start, counted from the beginning of the set.
     start: u64,
     port: usize,
@@ -164,9 +166,8 @@ impl<'a, 'b> Phase<'a, 'b> {
         now: u64,
         progress: &'b mut Progress<'a>,
     ) -> Self {
-        let link_clocks = u64::from(parameters.link_clocks_per_word);
         let depth = index(parameters.channel_depth);
-        let mut network = Network::new(depth, link_clocks, wiring.links.len());
+        let mut network = Network::new(depth, wiring.link_clocks.clone());
         network.now = now;
         let tables = || phase.cells().map(|(cell, context)| (cell.index(), context));
         let entries =
@@ -199,6 +200,7 @@ impl<'a, 'b> Phase<'a, 'b> {
                     Direction::Send => 2 * cell,
                     Direction::Receive => 2 * cell + 1,
                 };
+                let ends = progress.set.get(operation.connection);
                 operations.push(Operation {
                     cell,
                     direction: operation.direction,
@@ -206,6 +208,7 @@ impl<'a, 'b> Phase<'a, 'b> {
                     first_word: operation.first_word.into(),
                     words: operation.words.into(),
                     channel: numbers[&(cell, operation.channel.0)],
+                    overhead: wiring.overhead(ends.source.index(), ends.target.index()),
                     start: now + operation.start,
                     port,
                 });
@@ -264,7 +267,12 @@ impl<'a, 'b> Phase<'a, 'b> {
         self.network.now = now;
         let transfers = self.network.ended_transfers();
         let moves = ended(&mut self.moves, now);
-        let setups = ended(&mut self.setups, now);
+        let mut setups = ended(&mut self.setups, now);
+        // Those within a node first.
+        setups.sort_by_key(|&(port, slot)| {
+            let stream = self.ports[port].slots[slot].as_ref().expect("it is being opened");
+            self.operations[stream.operation].overhead
+        });
         for &(_, channel) in &transfers {
             self.arrive(channel);
         }
@@ -450,7 +458,8 @@ impl<'a, 'b> Phase<'a, 'b> {
     /// A3. Returns whether the port is busy with a set-up now.
     fn open(&mut self, number: usize) -> bool {
         while let Some(operation) = self.next_to_open(number) {
-            let setup = u64::from(self.parameters.stream_setup);
+            let overhead = self.operations[operation].overhead;
+            let setup = u64::from(self.parameters.stream_setup) + overhead;
             let left = self.operations[operation].words;
             let open_clock = self.network.now;
             let stream =

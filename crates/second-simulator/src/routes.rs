@@ -120,7 +120,7 @@ fn wraps(topology: &Topology) -> bool {
 /// The place of each cell in the order of R4; cells with a smaller place are earlier.
 fn places(topology: &Topology, wiring: &Wiring) -> Vec<usize> {
     let cells = wiring.live_cells.len();
-    if matches!(topology, Topology::FatTree { .. }) {
+    if matches!(topology, Topology::FatTree { .. } | Topology::Cluster { .. }) {
         // The numbers of cells are by level, then by number.
         return (0..cells).collect();
     }

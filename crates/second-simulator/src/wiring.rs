@@ -16,6 +16,10 @@ pub struct Wiring {
     pub links: Vec<(usize, usize)>,
     /// The live links out of each cell, by number.
     pub outgoing: Vec<Vec<usize>>,
+    /// Clocks for a word to cross each link (T7).
+    pub(crate) link_clocks: Vec<u64>,
+    /// Of a cluster, the cells of a node and `network_overhead`.
+    node: Option<(usize, u64)>,
 }
 
 impl Wiring {
@@ -28,6 +32,9 @@ impl Wiring {
             Topology::Ring { cells } => grid(&[*cells], true),
             Topology::Hypercube { dimension } => hypercube(*dimension),
             Topology::FatTree { leaves, parents } => fat_tree(index(*leaves), parents),
+            Topology::Cluster { nodes, cells_per_node } => {
+                cluster(index(*nodes), index(*cells_per_node))
+            }
             Topology::Graph { cells, switches, links } => {
                 let links = links.iter().map(|&(from, to)| (index(from), index(to)));
                 (index(*cells), index(*cells) + index(*switches), links.collect())
@@ -46,7 +53,27 @@ impl Wiring {
             outgoing[link.0].push(number);
         }
         let live_cells = (0..cells).map(|cell| !dead_cells.contains(&cell)).collect();
-        Self { agents, live_cells, links, outgoing }
+        let parameters = machine.parameters();
+        let mut link_clocks = vec![u64::from(parameters.link_clocks_per_word); links.len()];
+        let mut node = None;
+        if let Topology::Cluster { nodes, cells_per_node } = machine.topology() {
+            node = Some((index(*cells_per_node), u64::from(parameters.network_overhead)));
+            let network_clocks = u64::from(parameters.network_clocks_per_word);
+            for (clocks, &(source, target)) in link_clocks.iter_mut().zip(&links) {
+                if *nodes > 1 && network_clocks > 0 && source.max(target) == cells - 1 {
+                    *clocks = network_clocks;
+                }
+            }
+        }
+        Self { agents, live_cells, links, outgoing, link_clocks, node }
+    }
+
+    /// T8.
+    pub(crate) fn overhead(&self, a: usize, b: usize) -> u64 {
+        match self.node {
+            Some((cells, overhead)) if a / cells != b / cells => overhead,
+            _ => 0,
+        }
     }
 
     /// Whether all cells and links are alive.
@@ -111,4 +138,23 @@ fn fat_tree(leaves: usize, parents: &[u32]) -> CellsAndLinks {
         }
     }
     (leaves, first[top] + groups[top] * nodes[top], links)
+}
+
+/// T4a.
+fn cluster(nodes: usize, cells_per_node: usize) -> CellsAndLinks {
+    let agents = nodes * cells_per_node;
+    let switches = if cells_per_node > 1 { nodes } else { 0 };
+    let network = agents + switches;
+    let mut links = Vec::new();
+    let mut join = |lower, upper| links.extend([(lower, upper), (upper, lower)]);
+    if switches > 0 {
+        (0..agents).for_each(|cell| join(cell, agents + cell / cells_per_node));
+    }
+    if nodes == 1 {
+        return (agents, network, links);
+    }
+    // A node is its switch, or its only cell.
+    let first = if switches > 0 { agents } else { 0 };
+    (0..nodes).for_each(|node| join(first + node, network));
+    (agents, network + 1, links)
 }

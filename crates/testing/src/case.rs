@@ -126,12 +126,16 @@ fn topology(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Topology> {
     if kind == CaseKind::Soak && u.ratio(1, 3)? {
         return structured::topology(u);
     }
-    Ok(match u.int_in_range(0..=5)? {
+    Ok(match u.int_in_range(0..=6)? {
         0 => Topology::Torus { dims: dims(u)? },
         1 => Topology::Mesh { dims: dims(u)? },
         2 => Topology::Ring { cells: u.int_in_range(1..=9)? },
         3 => Topology::Hypercube { dimension: u.int_in_range(0..=4)? },
         4 => Topology::fat_tree(u.int_in_range(1..=16)?),
+        5 => Topology::Cluster {
+            nodes: u.int_in_range(1..=4)?,
+            cells_per_node: u.int_in_range(1..=4)?,
+        },
         _ => {
             let cells = u.int_in_range(1..=8u32)?;
             let ends = 0..=cells - 1;

@@ -179,6 +179,10 @@ impl Pieces {
             Topology::Ring { cells: size }
             | Topology::Hypercube { dimension: size }
             | Topology::FatTree { leaves: size, .. } => *size = (*size / 2).max(1),
+            Topology::Cluster { nodes, cells_per_node } => {
+                let size = if dimension == 0 { nodes } else { cells_per_node };
+                *size = size.div_ceil(2);
+            }
             Topology::Graph { .. } => return,
         }
         let cells = to_u32(self.topology.agents().unwrap_or(1));

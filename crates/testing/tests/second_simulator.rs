@@ -165,6 +165,14 @@ fn small_machines() -> Vec<Arc<Machine>> {
         machine("ring:7", |p| (p.link_clocks_per_word, p.channel_depth) = (3, 1)),
         machine("hypercube:3", |p| (p.link_clocks_per_word, p.channel_depth) = (1, 3)),
         machine("fat-tree:9", |p| p.streams = 3),
+        machine("cluster:3x4", |p| (p.channel_depth, p.streams) = (2, 2)),
+        machine("cluster:2x3", |p| {
+            (p.network_clocks_per_word, p.network_overhead, p.stream_setup) = (5, 40, 3);
+            p.duplex = Duplex::Half;
+        }),
+        machine("cluster:5", |p| {
+            (p.network_clocks_per_word, p.protocol) = (3, Protocol::Rendezvous)
+        }),
         machine("cm5:17", |p| (p.c_send, p.c_receive) = (30, 20)),
         machine("t3d:3x2x1", |p| (p.c_send, p.c_receive) = (9, 0)),
         with(dead, |p| (p.channels_per_cell, p.timed_starts) = (20, 1)),
@@ -212,7 +220,7 @@ fn a_port_sleeps_for_two_starts() {
 #[test]
 fn routes_of_messages() {
     let specs = "torus:8x8 torus:5x4x2 mesh:7x6 ring:13 hypercube:6 fat-tree:64 fat-tree:37/3.1.2 \
-                 cm5:64 fat-tree:1 mesh:1x5";
+                 cm5:64 fat-tree:1 mesh:1x5 cluster:1 cluster:9 cluster:1x6 cluster:4x3";
     let mut machines: Vec<_> = specs.split_whitespace().map(|spec| machine(spec, |_| ())).collect();
     for machine in machines.clone() {
         // The last cell with an agent, and the first link that remains.
@@ -292,6 +300,8 @@ fn topologies() -> impl Strategy<Value = Topology> {
         (0u32..5).prop_map(|dimension| Topology::Hypercube { dimension }),
         (1u32..22, prop::collection::vec(1u32..4, 1..4))
             .prop_map(|(leaves, parents)| Topology::FatTree { leaves, parents }),
+        (1u32..6, 1u32..5)
+            .prop_map(|(nodes, cells_per_node)| Topology::Cluster { nodes, cells_per_node }),
         graph,
     ]
 }
@@ -303,6 +313,7 @@ prop_compose! {
         (sync, phase, timed) in (0u32..40, 0u32..40, 0u32..2),
         (send, receive) in (prop_oneof![Just(0u32), 1u32..50], prop_oneof![Just(0u32), 1u32..50]),
         (extra, copy, rendezvous) in (0u32..5, 0u32..4, any::<bool>()),
+        (overhead, network) in (prop_oneof![Just(0u32), 1u32..30], 0u32..8),
     ) -> Parameters {
         Parameters {
             channels_per_cell: 16,
@@ -319,6 +330,8 @@ prop_compose! {
             c_receive: receive,
             message_extra_words: extra,
             copy_clocks_per_word: copy,
+            network_overhead: overhead,
+            network_clocks_per_word: network,
             protocol: if rendezvous { Protocol::Rendezvous } else { Protocol::Standing },
             ..Parameters::iwarp()
         }

@@ -14,7 +14,7 @@ pub(crate) struct CompilerArgs {
     #[arg(long, value_enum)]
     pub(crate) by: Option<By>,
     /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
-    /// greedy, loaded, halves or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
+    /// greedy, loaded, halves, nodes or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
     /// have a numbering of the cells (levels:16x16/columns; also rows, tiles), and halves a share
     /// (halves:0.75); docs/planners.md lists all parts.
     #[arg(long, value_parser = algorithm)]
@@ -105,7 +105,7 @@ fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
         (_, Err(error)) if error.place != "algorithm" => Err(error.message),
         (_, Err(_)) => {
             Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
-                            recursive, greedy, loaded, halves or levels:RxR.. (as levels:16x16)"
+                            recursive, greedy, loaded, halves, nodes or levels:RxR.. (as levels:16x16)"
                 .to_owned())
         }
     }
