@@ -277,12 +277,14 @@ int conset_request_done(struct conset_requests *r, int at, int *done)
     return MPI_Request_get_status(r->handles[at], done, MPI_STATUS_IGNORE);
 }
 
-/* The same for bytes, in any place of the array. */
+/* The same for bytes, in any place of the array. *done: the send is done, as short ones are. */
 
 int conset_send_bytes(struct conset_comm *c, struct conset_requests *r, int at, const void *bytes,
-                      int count, int peer, int tag)
+                      int count, int peer, int tag, int *done)
 {
-    return MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+    int code = MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+    *done = 0;
+    return code == MPI_SUCCESS ? MPI_Test(&r->handles[at], done, MPI_STATUS_IGNORE) : code;
 }
 
 int conset_receive_bytes(struct conset_comm *c, struct conset_requests *r, int at, void *bytes,

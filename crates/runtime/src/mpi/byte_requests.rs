@@ -131,22 +131,26 @@ impl ByteRequests {
         (self.write(write), read)
     }
 
-    /// Starts to send bytes with a request that is not active.
+    /// Starts to send bytes with a request that is not active; short messages are done at once.
     pub(super) fn send(&mut self, request: usize, part: Part, to: Remote) -> Result<(), MpiError> {
         self.check(request, &part);
-        let _checked = self.read(&part);
+        let start = self.read(&part).as_ptr();
         let (buffer, bytes) = part;
-        let start = self.buffers[buffer].at(&bytes).cast_const();
-        self.active.push(Transfer { request, buffer, bytes: bytes.clone(), writes: false });
         let (raw, at, count) = (self.raw, to_c_int(request), to_c_int(bytes.len()));
+        let mut done = 0;
+        self.active.push(Transfer { request, buffer, bytes, writes: false });
         call("send bytes", || {
             // SAFETY: the request is one of the array and not active; the bytes are kept, and not
             // written, until it is seen done.
             unsafe {
                 let (comm, rank) = (self.comm.raw(), to_c_int(to.rank));
-                ffi::conset_send_bytes(comm, raw, at, start, count, rank, to.tag)
+                ffi::conset_send_bytes(comm, raw, at, start, count, rank, to.tag, &raw mut done)
             }
-        })
+        })?;
+        if done != 0 {
+            self.active.pop();
+        }
+        Ok(())
     }
 
     /// Starts to receive bytes with a request that is not active.
@@ -159,8 +163,8 @@ impl ByteRequests {
         self.check(request, &part);
         let start = self.write(&part).as_mut_ptr();
         let (buffer, bytes) = part;
-        self.active.push(Transfer { request, buffer, bytes: bytes.clone(), writes: true });
         let (raw, at, count) = (self.raw, to_c_int(request), to_c_int(bytes.len()));
+        self.active.push(Transfer { request, buffer, bytes, writes: true });
         call("receive bytes", || {
             // SAFETY: as above, and the bytes are not read either.
             unsafe {

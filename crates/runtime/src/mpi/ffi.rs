@@ -105,6 +105,7 @@ unsafe extern "C" {
         count: c_int,
         peer: c_int,
         tag: c_int,
+        done: *mut c_int,
     ) -> c_int;
     pub(super) fn conset_receive_bytes(
         comm: *mut RawComm,

@@ -40,7 +40,7 @@ use crate::error::MpiError;
 const HEADER: usize = 16;
 /// Bytes of each message of a long array but the last. Long enough that the time of a message is
 /// that of its bytes, and short enough that a node passes on a piece while others travel.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 18;
 /// Pieces of an edge that are under way at a time, in each direction.
 const RING: usize = 4;
 

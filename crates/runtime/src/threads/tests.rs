@@ -12,6 +12,7 @@ use super::port::ThreadPort;
 use super::shared_state::{RunFailure, SharedState};
 use super::worker::{Suspend, WaitCondition, Worker};
 use super::*;
+use crate::collectives::{Collectives, tree_sets};
 use crate::error::CellError;
 use crate::executor::{ProgramOutcome, Resume, run_program};
 use crate::lists::{CellLists, Number, Op, Positions};
@@ -480,4 +481,37 @@ fn what_panics_when_it_is_dropped_ends_the_run_and_nothing_else() {
     });
     let error = result.unwrap_err();
     assert!(matches!(error, RunError::Panic { cell: CellId(1), .. }), "{error}");
+}
+
+/// Arrays that another cell combines, and results that are still read when the next walk begins.
+#[test]
+fn trees_are_combined_by_the_last_to_come() {
+    let machine = build::machine("ring:5", |p| p.channels_per_cell = 12);
+    let loaded = loaded("ring:5", tree_sets(&machine, 2).unwrap());
+    let trees = Collectives::new(&loaded.image).unwrap();
+    for _ in 0..TIMES {
+        let run = run_plainly(&loaded, |cell| -> Result<usize, CellError> {
+            let (id, mut wrong) = (u64::from(cell.id().0), 0);
+            for round in 0..8 {
+                let mut sums = [id + round, id, 1];
+                cell.allreduce(&trees, Op::Add, &mut sums)?;
+                wrong += usize::from(sums != [10 + 5 * round, 10, 5]);
+                // A cell whose branch is complete goes on; so does a root that gives away its array.
+                for _ in 0..3 {
+                    let mut most = [cell.id().0];
+                    cell.reduce(&trees, Op::Max, &mut most)?;
+                    wrong += usize::from(most != [[4, 1, 3, 3, 4][cell.id().index()]]);
+                }
+                for turn in 0..6 {
+                    let mut words = [if id == 0 { round + turn } else { 99 }; 4];
+                    cell.broadcast(&trees, CellId(0), &mut words)?;
+                    wrong += usize::from(words != [round + turn; 4]);
+                }
+            }
+            Ok(wrong)
+        });
+        for result in run.unwrap() {
+            assert_eq!(result, Ok(0));
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::tree_cases::{in_phases, in_steps, with_own_messages, wrong_results};
 use crate::build;
 
 /// Longer than one message, and than as many as are under way at a time.
-const LONG: usize = 70_000;
+const LONG: usize = 200_000;
 
 fn machines(comm: &Comm) -> Vec<Arc<Machine>> {
     let n = comm.size();
