@@ -28,6 +28,9 @@
 //!   that states which cell waits for which in which phase. It cannot distinguish a lost rank from one that
 //!   computes for a long time.
 //!
+//! Programs with an MPI `main` of their own use [`Attached`] instead: no image, no callback, one cell a
+//! rank (module `attached`).
+//!
 //! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
 //! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,
