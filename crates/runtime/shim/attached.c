@@ -224,7 +224,7 @@ int conset_synchronous_send(struct conset_comm *c, struct conset_operation_reque
     return MPI_Issend(words, count, MPI_UINT64_T, peer, tag, comm_of(c), &r->request);
 }
 
-int conset_barrier(struct conset_comm *c, struct conset_operation_request *r)
+int conset_enter_barrier(struct conset_comm *c, struct conset_operation_request *r)
 {
     return MPI_Ibarrier(comm_of(c), &r->request);
 }

@@ -34,6 +34,9 @@
 //!   as a lost rank cannot be told from one that computes for a long time, unless there is a time-out
 //!   ([`Comm::timeout`], or the environment variable `CONSET_TIMEOUT`, in seconds).
 //!
+//! Programs with an MPI `main` of their own use [`Attached`] instead: no image, no callback, one cell a
+//! rank (module `attached`).
+//!
 //! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
 //! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,

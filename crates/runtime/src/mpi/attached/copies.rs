@@ -77,6 +77,28 @@ impl Copies {
         vector: &mut [W],
         combine: impl Fn(W, W) -> W + Copy,
     ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match block {
+                1 => self.combine_blocks::<W, true>(links, messages, 1, vector, combine),
+                _ => self.combine_blocks::<W, false>(links, messages, block, vector, combine),
+            }
+        }
+    }
+
+    /// [`Copies::combine`], with a loop of its own for single numbers.
+    ///
+    /// # Safety
+    /// As there; if `SINGLE`, the block is 1.
+    unsafe fn combine_blocks<W: Number, const SINGLE: bool>(
+        &self,
+        links: &[Link],
+        messages: &[*mut u8],
+        block: usize,
+        vector: &mut [W],
+        combine: impl Fn(W, W) -> W + Copy,
+    ) {
+        let block = if SINGLE { 1 } else { block };
         let number = |message: usize, at: usize| -> W {
             // SAFETY: the caller's promise.
             unsafe { messages[message].cast::<W>().add(at).read_unaligned() }

@@ -399,7 +399,28 @@ impl Halo {
             }
             return;
         }
-        for (link, message) in self.links(Way::Backward).1.iter().zip(wire.incoming()) {
+        // SAFETY: as above.
+        unsafe {
+            match block {
+                1 => self.add_ghosts::<W, true>(wire.incoming(), 1, vector, combine),
+                _ => self.add_ghosts::<W, false>(wire.incoming(), block, vector, combine),
+            }
+        }
+    }
+
+    /// Combines owned entries with the ghosts that have arrived.
+    ///
+    /// # Safety
+    /// The messages have arrived, with `block` numbers for each position; if `SINGLE`, with one.
+    unsafe fn add_ghosts<W: Number, const SINGLE: bool>(
+        &self,
+        messages: &[*mut u8],
+        block: usize,
+        vector: &mut [W],
+        combine: impl Fn(W, W) -> W + Copy,
+    ) {
+        let block = if SINGLE { 1 } else { block };
+        for (link, message) in self.links(Way::Backward).1.iter().zip(messages) {
             let message = message.cast::<W>();
             let mut one = |entry: usize, position: usize| {
                 let own = &mut vector[position * block..][..block];

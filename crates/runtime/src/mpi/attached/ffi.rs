@@ -55,7 +55,7 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
-    pub(super) fn conset_barrier(comm: *mut RawComm, operation: *mut RawOperation) -> c_int;
+    pub(super) fn conset_enter_barrier(comm: *mut RawComm, operation: *mut RawOperation) -> c_int;
     pub(super) fn conset_reduce_all(
         comm: *mut RawComm,
         operation: *mut RawOperation,

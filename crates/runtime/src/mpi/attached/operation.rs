@@ -240,7 +240,7 @@ pub(super) fn sparse_exchange(
         if sent == sends.len() {
             barrier = Some(Operation::new("enter a barrier", Vec::new(), |raw, _, _| {
                 // SAFETY: the request is kept until it is done.
-                unsafe { ffi::conset_barrier(comm.raw(), raw) }
+                unsafe { ffi::conset_enter_barrier(comm.raw(), raw) }
             })?);
         }
         Ok(false)

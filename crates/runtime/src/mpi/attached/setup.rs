@@ -244,7 +244,8 @@ impl Attached {
         }
         let asked = sparse_exchange(&self.inner.comm, self.inner.next_round(), messages)?;
         let send = |(rank, ids): (usize, Vec<u64>)| {
-            // The asking rank has found them in this range.
+            // The asking rank has found them in this range; positions are relied upon later.
+            assert!(ids.iter().all(|id| own.contains(id)), "ids of another rank are requested");
             let positions = ids.iter().map(|&id| to_u32(id - own.start)).collect();
             Link { rank, positions: Positions::new(positions) }
         };
