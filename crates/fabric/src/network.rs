@@ -253,7 +253,7 @@ impl Network {
                 self.misrouted.get_or_insert(row);
             }
             link => {
-                let slot = u32::from(channel.slot);
+                let slot = channel.slot;
                 self.make_ready(link, slot);
             }
         }
@@ -290,7 +290,7 @@ impl Network {
     #[inline]
     fn wake_channel(&mut self, row: u32) {
         let Channel { server, slot, .. } = self.channels[index(row)];
-        self.make_ready(server, u32::from(slot));
+        self.make_ready(server, slot);
     }
 
     #[cold]

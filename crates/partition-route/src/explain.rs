@@ -89,7 +89,7 @@ pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infea
         connections: Vec::new(),
         fixes: vec![
             Fix::Other(
-                "divide the set into batches (conset run --batches), or use a smaller machine, where \
+                "run the set in batches, or use a smaller machine, where \
                  routes are shorter"
                     .to_owned(),
             ),

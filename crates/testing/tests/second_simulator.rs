@@ -171,7 +171,7 @@ fn small_machines() -> Vec<Arc<Machine>> {
             p.duplex = Duplex::Half;
         }),
         machine("cluster:5", |p| {
-            (p.network_clocks_per_word, p.protocol) = (3, Protocol::Rendezvous)
+            (p.network_clocks_per_word, p.protocol) = (3, Protocol::Rendezvous);
         }),
         machine("cm5:17", |p| (p.c_send, p.c_receive) = (30, 20)),
         machine("t3d:3x2x1", |p| (p.c_send, p.c_receive) = (9, 0)),

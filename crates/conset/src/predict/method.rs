@@ -47,7 +47,7 @@ impl Method {
         }
         let halves = LevelsSpec::new(StepOrder::Loaded);
         if has_nodes(machine) {
-            specs.push(LevelsSpec { route: PieceRoute::Nodes, ..halves.clone() });
+            specs.push(LevelsSpec { route: PieceRoute::Nodes, ..halves });
         }
         specs.push(halves);
         steps.extend(specs.into_iter().map(StepAlgorithm::Levels));

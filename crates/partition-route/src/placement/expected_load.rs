@@ -151,8 +151,8 @@ impl<'a> ExpectedLoad<'a> {
         link: &mut impl FnMut(u32, u32),
     ) {
         let top = levels_up(leaves, from, to);
-        for level in 0..top {
-            let group = |leaf: u32| self.levels[level] + leaf / leaves[level];
+        for (first, leaves) in self.levels.iter().zip(leaves).take(top) {
+            let group = |leaf: u32| first + leaf / leaves;
             for (down, leaf) in [from, to].into_iter().enumerate() {
                 cell(group(leaf), WHOLE);
                 link(2 * group(leaf) + to_u32(down), WHOLE);
