@@ -126,12 +126,12 @@ mod tests {
     fn paths_of_trees_are_shortest_paths() {
         for spec in ["cluster:7", "cluster:3x4", "cluster:1x5", "mesh:6", "fat-tree:4", "ring:1"] {
             let machine = Machine::from_spec(spec).unwrap();
-            let set = all_pairs(machine.agent_count() as u32);
+            let set = all_pairs(conset_ir::convert::to_u32(machine.agent_count()));
             let paths = paths(&Network::new(&machine), &set, 1 << 24).unwrap();
             for (row, connection) in set.connections().iter().enumerate() {
                 let path = paths.of(row);
                 let hops = machine.hops_from(connection.source)[connection.target.index()];
-                assert_eq!(path.len(), hops as usize + 1, "{spec}: {path:?}");
+                assert_eq!(path.len(), conset_ir::convert::index(hops) + 1, "{spec}: {path:?}");
                 let ends = [path[0], path[path.len() - 1]].map(CellId);
                 assert_eq!(ends, [connection.source, connection.target]);
                 for hop in path.windows(2) {
