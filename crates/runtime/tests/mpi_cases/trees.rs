@@ -10,7 +10,7 @@ use super::tree_cases::{in_phases, in_steps, with_own_messages, wrong_results};
 use crate::build;
 
 /// Longer than one message, and than as many as are under way at a time.
-const LONG: usize = 200_000;
+const LONG: usize = 140_000;
 
 fn machines(comm: &Comm) -> Vec<Arc<Machine>> {
     let n = comm.size();
@@ -40,7 +40,8 @@ pub(super) fn long_arrays(comm: &Comm) {
     for cells in [comm.size(), comm.size() + 2] {
         let image = in_phases(&build::machine(&format!("ring:{cells}"), |_| ()), 1);
         let trees = Collectives::new(&image).unwrap();
-        let world = World::new(image).on(Transport::Mpi(comm.clone()));
+        // What is expected takes some time, too.
+        let world = World::new(image).on(Transport::Mpi(super::patient(comm)));
         let (wrong, _) = world.try_run(|cell| wrong_results(cell, &trees, &[LONG, 2])).unwrap();
         assert_eq!(wrong.iter().sum::<usize>(), 0);
     }
