@@ -10,7 +10,7 @@
 //! to the ranks in contiguous blocks. The cells of one rank take turns on one thread and exchange
 //! words without MPI. An exchange keeps its compiled phases: a cell starts the sends in the
 //! compiled order, and waits for the receives of a phase before the next only if the set has an
-//! order. Arrived words are combined in the order of connection ids, so results have the same bits
+//! order. Otherwise all that a cell sends to another is one message, whatever its phases. Arrived words are combined in the order of connection ids, so results have the same bits
 //! as on the other transports. A nonblocking exchange proceeds while programs compute, as far as
 //! MPI progresses by itself and whenever any cell of the rank makes a call.
 //!
