@@ -146,5 +146,5 @@ pub(super) fn other_halo(_: &Comm) {
         found.expect("exchanged");
     }
     // Two ranks are late by their time-out; whatever follows begins together.
-    attach(&super::patient(&own_comm()));
+    attach(&super::failures::patient(&own_comm()));
 }

@@ -2,6 +2,7 @@
 
 mod attached;
 mod attached_errors;
+mod failures;
 mod flights;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
@@ -13,10 +14,9 @@ mod trees;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use conset_runtime::ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image};
+use conset_runtime::ir::{CellId, ConnectionId, Duplex, Image};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::{Comm, MpiError};
 use conset_runtime::{By, Cell, CellError, Op, RunError, Transport, World};
@@ -47,6 +47,7 @@ pub(crate) const CASES: &[Case] = &[
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
+    from_two(good("images_are_sent", images_are_sent)),
     from_two(good("flights_as_elsewhere", flights::as_elsewhere)),
     from_two(good("flights_carry_their_own", flights::own_words)),
     from_two(good("flights_overlap", flights::overlap)),
@@ -78,33 +79,40 @@ pub(crate) const CASES: &[Case] = &[
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
     good("left_over_beside_idle_ranks", left_over_beside_idle_ranks),
-    good("panics_are_errors", panics_are_errors),
-    good("caught_panics", caught_panics),
-    good("unlike_word_sizes", unlike_word_sizes),
-    failing("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
+    good("panics_are_errors", failures::panics_are_errors),
+    good("caught_panics", failures::caught_panics),
+    good("unlike_word_sizes", failures::unlike_word_sizes),
+    failing("missing_cell", &["c3 has ended while c", "the exchange of s"], failures::missing_cell),
     failing(
         "unlike_sets",
         &["switches to the exchange of s", "c3 switches to the exchange of t"],
         |comm| {
-            unlike_sets(comm, |cell| if cell == CellId(3) { ["t", "s"] } else { ["s", "t"] });
+            failures::unlike_sets(
+                comm,
+                |cell| if cell == CellId(3) { ["t", "s"] } else { ["s", "t"] },
+            );
         },
     ),
-    failing("switch_and_exchange", &["switches to s/p0", "switches to the exchange of s"], mixed),
-    good("unlike_order", unlike_order),
+    failing(
+        "switch_and_exchange",
+        &["switches to s/p0", "switches to the exchange of s"],
+        failures::mixed,
+    ),
+    good("unlike_order", failures::unlike_order),
     failing("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
     failing("flight_never_ended", &["c2: "], flights::never_ended),
-    failing("skipped_or_repeated_1", &[], |comm| skipped_or_repeated(comm, 1)),
-    failing("skipped_or_repeated_2", &[], |comm| skipped_or_repeated(comm, 2)),
-    failing("skipped_or_repeated_3", &[], |comm| skipped_or_repeated(comm, 3)),
-    failing("skipped_or_repeated_4", &[], |comm| skipped_or_repeated(comm, 4)),
-    failing("skipped_or_repeated_5", &[], |comm| skipped_or_repeated(comm, 5)),
-    failing("skipped_or_repeated_6", &[], |comm| skipped_or_repeated(comm, 6)),
-    failing("skipped_or_repeated_7", &[], |comm| skipped_or_repeated(comm, 7)),
-    failing("skipped_or_repeated_8", &[], |comm| skipped_or_repeated(comm, 8)),
+    failing("skipped_or_repeated_1", &[], |comm| failures::skipped_or_repeated(comm, 1)),
+    failing("skipped_or_repeated_2", &[], |comm| failures::skipped_or_repeated(comm, 2)),
+    failing("skipped_or_repeated_3", &[], |comm| failures::skipped_or_repeated(comm, 3)),
+    failing("skipped_or_repeated_4", &[], |comm| failures::skipped_or_repeated(comm, 4)),
+    failing("skipped_or_repeated_5", &[], |comm| failures::skipped_or_repeated(comm, 5)),
+    failing("skipped_or_repeated_6", &[], |comm| failures::skipped_or_repeated(comm, 6)),
+    failing("skipped_or_repeated_7", &[], |comm| failures::skipped_or_repeated(comm, 7)),
+    failing("skipped_or_repeated_8", &[], |comm| failures::skipped_or_repeated(comm, 8)),
     failing(
         "skipped_between_sets",
         &["c3 is in its 1st collective call, the exchange of s", "is in its 2nd"],
-        skipped_between_sets,
+        failures::skipped_between_sets,
     ),
     failing(
         "tree_other_length",
@@ -119,34 +127,38 @@ pub(crate) const CASES: &[Case] = &[
         trees::ended,
     ),
     failing("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
-    failing("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
+    failing("panic_in_a_program", &["the third cell gave up"], failures::panic_in_a_program),
     failing(
         "error_of_a_cell",
         &["failed: c2: the image has no set \"nothing\"", "failed: rank 2 failed: c2: "],
-        error_of_a_cell,
+        failures::error_of_a_cell,
     ),
-    Case { time_out: Some("0"), ..failing("slow_cell_is_reported", SLOW, slow_cell) },
-    bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
+    Case { time_out: Some("0"), ..failing("slow_cell_is_reported", SLOW, failures::slow_cell) },
+    bad(
+        "missing_rank",
+        &["for rank 3", "comparison of images", "ends the job"],
+        failures::missing_rank,
+    ),
     // Which wait ends first, for the words of c3 or for c3 to read the last ones, is not determined.
-    bad("busy_cell", &["awaits c3", "for rank 3", "ends the job"], busy_cell),
+    bad("busy_cell", &["awaits c3", "for rank 3", "ends the job"], failures::busy_cell),
     Case {
         time_out: Some("0.5"),
         ..bad(
             "time_out_of_the_environment",
             &["awaits c3", "for rank 3", "ends the job"],
-            busy_cell,
+            failures::busy_cell,
         )
     },
     Case { time_out: Some("long"), ..bad("wrong_time_out", &["CONSET_TIMEOUT is `long`"], |_| ()) },
-    bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
-    bad("killed_rank", &[], killed_rank),
+    bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], failures::missing_word),
+    bad("killed_rank", &[], failures::killed_rank),
     bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
     bad("killed_in_between", &[], flights::killed_in_between),
-    bad("panic_outside", &["a rank gave up"], panic_outside),
+    bad("panic_outside", &["a rank gave up"], failures::panic_outside),
     bad(
         "stack_overflow",
         &["conset: cell c2 overflowed its stack of 65536 bytes", "World::stack_size"],
-        stack_overflow,
+        failures::stack_overflow,
     ),
 ];
 
@@ -329,15 +341,22 @@ fn lists_of(cell: &mut Cell<'_>, block: u32) -> Result<Vec<u64>, CellError> {
     let mut x: Vec<f64> = (0..length).map(begin).collect();
     let mut y: Vec<f32> = x.iter().map(|&x| x as f32).collect();
     let mut z: Vec<i32> = x.iter().map(|&x| x as i32).collect();
+    let mut short: Vec<u16> = x.iter().map(|&x| x as u16).collect();
+    let mut byte: Vec<i8> = x.iter().map(|&x| x as i8).collect();
     for op in [Op::Add, Op::Copy, Op::Min, Op::Max, Op::Add] {
         cell.exchange_lists("s", &mixed, op, &mut x)?;
         cell.exchange_lists("s", &apart, op, &mut x)?;
         cell.exchange_lists("s", &mixed, op, &mut y)?;
         cell.exchange_lists("s", &apart, op, &mut z)?;
+        cell.exchange_lists("s", &mixed, op, &mut short)?;
+        cell.exchange_lists("s", &apart, op, &mut byte)?;
     }
     let x = x.iter().map(|x| x.to_bits());
     let y = y.iter().map(|y| u64::from(y.to_bits()));
-    Ok(x.chain(y).chain(z.iter().map(|&z| u64::from(z as u32))).collect())
+    let z = z.iter().map(|&z| u64::from(z as u32));
+    let short = short.iter().map(|&word| u64::from(word));
+    let byte = byte.iter().map(|&word| u64::from(word as u8));
+    Ok(x.chain(y).chain(z).chain(short).chain(byte).collect())
 }
 
 unsafe extern "C" {
@@ -383,6 +402,25 @@ fn callers_communicator(comm: &Comm) {
     let image = Arc::new(ring(comm.size(), 5));
     same_as_on_the_fabric(&own, &image, sums_of_exchanges);
     same_as_on_the_fabric(comm, &image, sums_of_exchanges);
+}
+
+/// Rank 0 alone makes an image, which all have; and an error of it is one of all.
+fn images_are_sent(comm: &Comm) {
+    for cells in [1, comm.size(), 2 * comm.size() + 1] {
+        let image = comm.broadcast_image(|| {
+            assert_eq!(comm.rank(), 0);
+            Ok::<_, MpiError>(Arc::new(ring(cells, 5)))
+        });
+        let image = image.unwrap();
+        assert_eq!(*image, ring(cells, 5));
+        same_as_on_the_fabric(comm, &image, sums_of_exchanges);
+    }
+    let error = comm.broadcast_image(|| Err::<Arc<Image>, _>(MpiError::Busy)).unwrap_err();
+    let expected = match comm.rank() {
+        0 => MpiError::Busy,
+        _ => MpiError::Elsewhere { rank: 0, error: MpiError::Busy.to_string() },
+    };
+    assert_eq!(error, expected);
 }
 
 fn on(comm: &Comm, image: Image) -> World {
@@ -548,257 +586,6 @@ fn left_over_beside_idle_ranks(comm: &Comm) {
         assert!(matches!(error, RunError::Ended { ended: CellId(0), .. }), "{error}");
         same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
     }
-}
-
-fn missing_rank(comm: &Comm) {
-    if comm.rank() == 3 {
-        std::thread::sleep(Duration::from_secs(50));
-        return;
-    }
-    let _ = on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges);
-}
-
-fn missing_cell(comm: &Comm) {
-    // One exchange: only the next cell waits, and not others for it.
-    let comm = &patient(comm);
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(3) {
-            return Ok(());
-        }
-        cell.exchange("s", &[[1.0; 3]], &mut [[0.0; 3]])
-    });
-    fails(comm, result);
-}
-
-fn busy_cell(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(3) {
-            std::thread::sleep(Duration::from_secs(50));
-        }
-        sums_of_exchanges(cell)
-    });
-}
-
-/// A world with two sets of the same connections, `s` and `t`.
-fn two_sets(comm: &Comm, pairs: impl Fn(u32) -> Vec<(u32, u32, u32)>) -> World {
-    let machine = build::machine(&format!("ring:{}", comm.size()), |_| ());
-    let set = |name| {
-        let set = build::set(&pairs(comm.size() as u32));
-        ConnectionSet::new(name, set.connections().to_vec()).unwrap()
-    };
-    let image = build::build_all(&machine, [set("s"), set("t")]);
-    World::new(image).on(Transport::Mpi(comm.clone()))
-}
-
-fn exchange_of(cell: &mut Cell<'_>, set: &str) -> Result<(), CellError> {
-    let words = cell.image().sets()[0].set.connections()[0].words as usize;
-    let out = vec![vec![1.0; words]; cell.connections_out(set)?.len()];
-    let mut inn = vec![vec![0.0; words]; cell.connections_in(set)?.len()];
-    cell.exchange(set, &out, &mut inn)
-}
-
-/// With a time-out so long that the ranks have compared what they wait for before one of them gives
-/// up, on a busy computer too.
-fn patient(comm: &Comm) -> Comm {
-    comm.clone().timeout(Duration::from_secs(20))
-}
-
-/// Cells exchange two sets in an order of their own, each with the next, in messages that are only
-/// sent when they are awaited.
-fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
-    let comm = &patient(comm);
-    let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 5000)).collect());
-    let result = world.try_run(|cell| {
-        exchange_of(cell, "s")?;
-        order(cell.id()).iter().try_for_each(|&set| exchange_of(cell, set))
-    });
-    fails(comm, result);
-}
-
-/// One cell switches while another exchanges.
-fn mixed(comm: &Comm) {
-    let comm = &patient(comm);
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(2) { cell.instantiate_phase("s/p0") } else { exchange_of(cell, "s") }
-    });
-    fails(comm, result);
-}
-
-/// Another order that nobody waits for is found when the ranks meet.
-fn unlike_order(comm: &Comm) {
-    let world = two_sets(comm, |_| vec![(0, 1, 3)]);
-    let program = |cell: &mut Cell<'_>| {
-        let sets = if cell.id() == CellId(2) { ["t", "s"] } else { ["s", "t"] };
-        sets.iter().try_for_each(|&set| exchange_of(cell, set))
-    };
-    let error = world.try_run(program).unwrap_err();
-    let expected = "c0 switches to the exchange of s while c2 switches to the exchange of t";
-    assert_eq!(error.to_string(), expected);
-    // The communicator is as good as before.
-    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
-    let own = Comm::alone().unwrap().timeout(Duration::from_millis(400));
-    let world = World::new(world.image().clone()).on(Transport::Mpi(own));
-    let error = world.try_run(program).unwrap_err();
-    assert!(matches!(error, RunError::Disagree { second: CellId(2), .. }), "{error}");
-}
-
-/// A cell skips a call or makes one twice, as drawn; no word of another round may come.
-fn skipped_or_repeated(comm: &Comm, seed: u64) {
-    let cells = 2 * comm.size() as u32;
-    let (image, plans) = skips::plans(cells);
-    let script = skips::drawn(seed, cells, 5);
-    let says = [skips::Says::Place, skips::Says::Round][seed as usize % 2];
-    let wrong = AtomicUsize::new(0);
-    let world = World::new(image).on(Transport::Mpi(comm.clone()));
-    let result = world.try_run(|cell| skips::perform(cell, &plans, &script, says, &wrong));
-    fails(comm, result);
-}
-
-/// A cell skips the exchange of a set in which it has no part, so that its words of the next come
-/// one call too early.
-fn skipped_between_sets(comm: &Comm) {
-    let cells = comm.size() as u32;
-    let machine = build::machine(&format!("ring:{cells}"), |_| ());
-    let ring: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, 1)).collect();
-    let apart = [(0, 1, 1), (1, 0, 1)];
-    let set = |name, pairs: &[(u32, u32, u32)]| {
-        ConnectionSet::new(name, build::set(pairs).connections().to_vec()).unwrap()
-    };
-    let image = build::build_all(&machine, [set("s", &ring), set("t", &apart)]);
-    let comm = &patient(comm);
-    let world = World::new(image).on(Transport::Mpi(comm.clone()));
-    let result = world.try_run(|cell| {
-        if cell.id() != CellId(3) {
-            exchange_of(cell, "t")?;
-        }
-        exchange_of(cell, "s")
-    });
-    fails(comm, result);
-}
-
-fn missing_word(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        cell.instantiate_phase("s/p0")?;
-        let from = cell.connections_in(0)?[0];
-        if from == ConnectionId(3) { cell.receive_element::<f64>(from) } else { Ok(0.0) }
-    });
-}
-
-fn killed_rank(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        for round in 0..1000 {
-            sums_of_exchanges(cell)?;
-            if cell.id() == CellId(1) && round == 3 {
-                std::process::abort();
-            }
-        }
-        Ok(())
-    });
-}
-
-fn panic_in_a_program(comm: &Comm) {
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        sums_of_exchanges(cell)?;
-        assert_ne!(cell.id(), CellId(3), "the third cell gave up");
-        sums_of_exchanges(cell)
-    });
-    fails(comm, result);
-}
-
-/// A panic of a program is an error of the run: that of the rank, and of the others.
-fn panics_are_errors(comm: &Comm) {
-    for last in 0..comm.size() as u32 {
-        let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-            sums_of_exchanges(cell)?;
-            assert_ne!(cell.id().0, last, "no more");
-            sums_of_exchanges(cell)
-        });
-        match result.unwrap_err() {
-            RunError::Panic { cell, message } => {
-                assert_eq!((cell.0, comm.rank() as u32), (last, last));
-                assert!(message.contains("no more"), "{message}");
-            }
-            RunError::Mpi(MpiError::Elsewhere { rank, error }) => {
-                assert_eq!(rank as u32, last);
-                assert!(error.contains("panicked: ") && error.contains("no more"), "{error}");
-            }
-            error => panic!("{error}"),
-        }
-        same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
-    }
-}
-
-/// A panic that the program catches is no failure: neither within a run nor after one.
-fn caught_panics(comm: &Comm) {
-    let caught = || std::panic::catch_unwind(|| panic!("caught by the program")).is_err();
-    let (results, _) = on(comm, ring(comm.size(), 3))
-        .try_run(|cell| {
-            sums_of_exchanges(cell)?;
-            assert!(caught());
-            sums_of_exchanges(cell)
-        })
-        .unwrap();
-    assert_eq!(results.len(), 1);
-    assert!(caught());
-    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
-}
-
-/// Cells that exchange a set in words of other sizes do not make the same call.
-fn unlike_word_sizes(comm: &Comm) {
-    let comm = &patient(comm);
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(3) {
-            cell.exchange("s", &[[1.0f32; 3]], &mut [[0.0f32; 3]])
-        } else {
-            cell.exchange("s", &[[1.0f64; 3]], &mut [[0.0f64; 3]])
-        }
-    });
-    let text = result.unwrap_err().to_string();
-    assert!(text.contains("words of 4 bytes") && text.contains("words of 8 bytes"), "{text}");
-    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
-}
-
-/// The others wait for a cell that is slow, say so, and go on.
-fn slow_cell(comm: &Comm) {
-    let comm = &comm.clone().report_after(Duration::from_millis(300));
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(3) {
-            std::thread::sleep(Duration::from_secs(2));
-        }
-        sums_of_exchanges(cell)
-    });
-    assert!(result.is_ok(), "{result:?}");
-}
-
-fn stack_overflow(comm: &Comm) {
-    fn recurse(left: u64) -> u64 {
-        let frame = std::hint::black_box([left; 32]);
-        if left == 0 { 1 } else { recurse(left - 1) + frame[31].min(1) }
-    }
-    let _ = on(comm, ring(comm.size(), 3)).stack_size(1 << 16).try_run(|cell| {
-        if cell.id() == CellId(2) {
-            std::hint::black_box(recurse(u64::MAX));
-        }
-        sums_of_exchanges(cell)
-    });
-}
-
-fn panic_outside(comm: &Comm) {
-    comm.abort_on_panic();
-    assert_ne!(comm.rank(), 2, "a rank gave up");
-    let _ = on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges);
-}
-
-fn error_of_a_cell(comm: &Comm) {
-    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
-        if cell.id() == CellId(2) {
-            cell.connections_in("nothing")?
-        } else {
-            &[]
-        };
-        sums_of_exchanges(cell)
-    });
-    fails(comm, result);
 }
 
 /// Step plans of any levels and orders deliver their words, whatever the number of ranks.

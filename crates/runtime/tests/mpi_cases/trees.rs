@@ -41,7 +41,7 @@ pub(super) fn long_arrays(comm: &Comm) {
         let image = in_phases(&build::machine(&format!("ring:{cells}"), |_| ()), 1);
         let trees = Collectives::new(&image).unwrap();
         // What is expected takes some time, too.
-        let world = World::new(image).on(Transport::Mpi(super::patient(comm)));
+        let world = World::new(image).on(Transport::Mpi(super::failures::patient(comm)));
         let (wrong, _) = world.try_run(|cell| wrong_results(cell, &trees, &[LONG, 2])).unwrap();
         assert_eq!(wrong.iter().sum::<usize>(), 0);
     }
@@ -80,7 +80,7 @@ fn fails(
 ) {
     let image = in_phases(&build::machine(&format!("ring:{}", comm.size()), |_| ()), 1);
     let trees = Collectives::new(&image).unwrap();
-    let world = World::new(image).on(Transport::Mpi(super::patient(comm)));
+    let world = World::new(image).on(Transport::Mpi(super::failures::patient(comm)));
     super::fails(comm, world.try_run(|cell| program(cell, &trees)));
 }
 
