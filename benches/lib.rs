@@ -7,6 +7,7 @@
 mod shared_meshes;
 
 pub mod families;
+pub mod measure;
 pub mod message_table;
 pub mod partition_table;
 pub mod prediction_table;
@@ -79,27 +80,61 @@ pub fn halo_name(file: &str, elements: PartitionUnit) -> String {
     format!("{file}{triangles}")
 }
 
+/// Headings of the sections of `quality.md` that `--bin quality` keeps, because other programs, or
+/// programs that are not part of this repository, measure them.
+pub const KEPT_SECTIONS: [&str; 3] = [
+    "## All-to-all on tori",
+    "## Halos of three-dimensional meshes in 256 to 1024 parts",
+    "## A scheduler for networks on chip",
+];
+
+/// Where a section of a page is, with its heading; at the end if the page does not have it.
+fn section(page: &str, heading: &str) -> std::ops::Range<usize> {
+    let start = page.find(heading).unwrap_or(page.len());
+    let rest = page[start..].get(1..);
+    let end = rest.and_then(|rest| rest.find("\n## ")).map_or(page.len(), |at| start + at + 2);
+    start..end
+}
+
+/// The sections of a page that are kept when it is written again.
+pub fn kept_sections(page: &str) -> String {
+    let sections = KEPT_SECTIONS.iter().map(|heading| page[section(page, heading)].trim_end());
+    let sections = sections.filter(|section| !section.is_empty());
+    sections.map(|section| format!("\n{section}\n")).collect()
+}
+
 /// Replaces a section of `quality.md`, in the folder that is the program's first argument or in
 /// `docs`; a section that is not there is appended.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn replace_section(heading: &str, section: &str) -> std::io::Result<()> {
+pub fn replace_section(heading: &str, text: &str) -> std::io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "docs".to_owned());
     let path = Path::new(&folder).join("quality.md");
     let page = std::fs::read_to_string(&path).unwrap_or_default();
-    let start = page.find(heading).unwrap_or(page.len());
-    let rest = &page[start..];
-    let end =
-        rest.get(1..).and_then(|rest| rest.find("\n## ")).map_or(page.len(), |at| start + at + 2);
-    let before = page[..start].trim_end();
-    let after = &page[end..];
+    let old = section(&page, heading);
+    let before = page[..old.start].trim_end();
+    let after = &page[old.end..];
     let gap = if after.is_empty() { "" } else { "\n" };
-    std::fs::write(path, format!("{before}\n\n{section}{gap}{after}"))
+    std::fs::write(path, format!("{before}\n\n{text}{gap}{after}"))
 }
 
 /// Prints a line of a table that takes minutes.
 #[allow(clippy::print_stderr, reason = "a run takes minutes and must be seen to go on")]
 pub fn say(line: &str) {
     eprint!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_of_other_programs_are_kept() {
+        let [first, _, last] = KEPT_SECTIONS;
+        let page =
+            format!("# Page\n\n## Own\n\na\n\n{last}\n\nb\n\n## More\n\nc\n\n{first}\n\nd\n");
+        assert_eq!(kept_sections(&page), format!("\n{first}\n\nd\n\n{last}\n\nb\n"));
+        assert_eq!(kept_sections("# Page\n"), "");
+    }
 }

@@ -18,8 +18,8 @@ use conset::chart::{Chart, Line, Scale, Series, Style};
 use conset::input::{Input, LoadOptions};
 use conset::{Compiled, Compiler, Objective, input, run};
 use conset_benches::{
-    HALOS, halo_name, machine, message_table, partition_table, pattern, prediction_table, say,
-    shared_mesh,
+    HALOS, halo_name, kept_sections, machine, message_table, partition_table, pattern,
+    prediction_table, say, shared_mesh,
 };
 use conset_ir::{ConnectionSet, Machine, Program};
 
@@ -342,6 +342,8 @@ fn main() -> std::io::Result<()> {
             .expect("text");
     }
     let folder = Path::new(&folder);
+    let old = std::fs::read_to_string(folder.join("quality.md")).unwrap_or_default();
+    page.push_str(&kept_sections(&old));
     std::fs::write(folder.join("quality.md"), page)?;
     std::fs::write(folder.join("quality.svg"), plot(&growths))
 }

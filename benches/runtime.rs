@@ -5,6 +5,9 @@
 //! The set is a halo: five neighbours for each cell, 133 to 554 words each. `copy` sends what the
 //! cell owns to ghosts that follow it, `add` adds there, `sum` adds entries that both ends share,
 //! so that what goes out is written in the same exchange.
+//!
+//! And the time of an allreduce for each cell, on few and on many cells: where each cell has as much
+//! to do, it is the same.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,9 +15,11 @@ use std::time::{Duration, Instant};
 
 use conset::Compiler;
 use conset_benches::machine;
-use conset_ir::{CellId, Connection, ConnectionSet, Image, Program};
+use conset_fabric::messages::MessageRoutes;
+use conset_ir::{CellId, Connection, ConnectionSet, Image, LinkId, Program, SetImage};
 use conset_runtime::lists::{CellLists, Positions};
-use conset_runtime::{Op, ThreadOptions, Transport, World};
+use conset_runtime::{Collectives, Op, ThreadOptions, Transport, World, tree_sets};
+use conset_scheduler::steps::{Levels, StepOrder};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 /// Entries that a cell owns.
@@ -160,5 +165,57 @@ fn exchanges(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, exchanges);
+/// The trees of a machine. On threads it does not matter how they are compiled; this is quick.
+fn trees(spec: &str) -> Arc<Image> {
+    let machine = machine(spec);
+    let planner = Levels::direct(&machine, StepOrder::ALL[0]);
+    let protocol = machine.parameters().protocol;
+    let mut routes = MessageRoutes::new(&machine);
+    let mut route = |from, to, links: &mut Vec<LinkId>| assert!(routes.links(from, to, links));
+    let [_, _, set] = tree_sets(&machine, 1).expect("one word fits");
+    let steps = planner.plan(&machine, &Arc::new(set), protocol, &mut route);
+    let set = SetImage::of_steps(steps.expect("a tree can be sent"));
+    Arc::new(Image::new(machine, vec![set]).expect("one set"))
+}
+
+/// The time of so many sums, divided by the cells.
+fn allreduce(world: &World, trees: &Collectives, words: usize, times: u64) -> Duration {
+    let run = world.try_run(|cell| {
+        let own: Vec<f64> = (0..words).map(|i| 1.0 / (i as f64 + 1.0)).collect();
+        let mut x = own.clone();
+        cell.allreduce(trees, Op::Add, &mut x)?;
+        cell.barrier(trees)?;
+        let begin = Instant::now();
+        for _ in 0..times {
+            x.copy_from_slice(&own);
+            cell.allreduce(trees, Op::Add, &mut x)?;
+        }
+        cell.barrier(trees)?;
+        black_box(&x);
+        Ok(begin.elapsed())
+    });
+    let (times, _) = run.expect("it runs");
+    times.iter().max().copied().unwrap_or_default() / times.len() as u32
+}
+
+fn allreduces(c: &mut Criterion) {
+    let mut group = c.benchmark_group("allreduce for each cell");
+    for (cells, spec) in [(64, "torus:8x8"), (1024, "torus:32x32"), (10_000, "torus:100x100")] {
+        let image = trees(spec);
+        let trees = Collectives::new(&image).expect("it is a tree");
+        for workers in [1, 2] {
+            let options = ThreadOptions::workers(workers);
+            let world = World::new(image.clone()).on(Transport::Threads(options));
+            for words in [1, 100] {
+                let name = format!("{cells} cells, {workers} workers");
+                group.bench_function(BenchmarkId::new(name, format!("{words} words")), |b| {
+                    b.iter_custom(|times| allreduce(&world, &trees, words, times));
+                });
+            }
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, exchanges, allreduces);
 criterion_main!(benches);

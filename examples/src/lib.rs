@@ -5,7 +5,7 @@
 //! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
 //!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
 //!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
-//!   them;
+//!   them; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
 //! * the set-up: [`team`] compiles sets and runs programs, [`assembled`] does so for a mesh whose
 //!   parts share nodes.
@@ -14,6 +14,8 @@
 //! kind.
 
 pub mod assembled;
+#[cfg(feature = "mpi")]
+pub mod attached;
 pub mod cg;
 pub mod elasticity;
 pub mod element;

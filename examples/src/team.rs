@@ -147,6 +147,64 @@ pub struct Team {
     speaks: bool,
 }
 
+/// Compiled sets, and what is said of them.
+struct CompiledSets {
+    sets: Vec<String>,
+    image: Arc<Image>,
+}
+
+/// Compiles a program to step plans.
+fn steps(
+    args: &TeamArgs,
+    machine: &Arc<Machine>,
+    program: &Program,
+) -> Result<CompiledSets, Failure> {
+    let compiled = StepCompiler::new(machine).seed(args.seed).compile(program, &mut |_| ())?;
+    let describe = |set: &SetSteps| {
+        let (steps, clocks) = (&set.steps, set.predicted_clocks.unwrap_or(0));
+        let (connections, messages) = (steps.set(), steps.messages());
+        format!(
+            "{}: {} connections, {} words, {} steps, {} messages, {clocks} clocks predicted",
+            connections.name(),
+            connections.len(),
+            connections.words(),
+            messages.steps(),
+            messages.len(),
+        )
+    };
+    let sets = compiled.schedule().sets().iter().map(describe).collect();
+    Ok(CompiledSets { sets, image: compiled.image().clone() })
+}
+
+/// What was compiled to phases.
+fn phases(compiled: &Compiled) -> CompiledSets {
+    let describe = |set: &conset::ir::SetSchedule| {
+        let routing = set.timetable.routing();
+        format!(
+            "{}: {} connections, {} words, {} phases, {} clocks predicted",
+            routing.set().name(),
+            routing.set().len(),
+            routing.set().words(),
+            routing.phases().len(),
+            set.predicted_clocks
+        )
+    };
+    let sets = compiled.schedule().sets().iter().map(describe).collect();
+    CompiledSets { sets, image: compiled.image().clone() }
+}
+
+/// Compiles once: over MPI on rank 0 alone, which sends the image to the others.
+fn once(
+    transport: &Transport,
+    compile: impl FnOnce() -> Result<Arc<Image>, Failure>,
+) -> Result<Arc<Image>, Failure> {
+    match transport {
+        #[cfg(feature = "mpi")]
+        Transport::Mpi(comm) => comm.broadcast_image(compile),
+        _ => compile(),
+    }
+}
+
 impl Team {
     /// Compiles sets for a machine.
     ///
@@ -157,34 +215,20 @@ impl Team {
         machine: &Arc<Machine>,
         sets: Vec<ConnectionSet>,
     ) -> Result<Self, Failure> {
-        if args.by == ByArg::Steps {
-            let sets = sets.into_iter().map(Arc::new).collect();
-            return Self::by_steps(args, machine, &Program::new(sets)?);
-        }
-        Self::of(args, &args.compiler(machine).compile_sets(sets)?)
-    }
-
-    /// Compiles a program to step plans.
-    fn by_steps(
-        args: &TeamArgs,
-        machine: &Arc<Machine>,
-        program: &Program,
-    ) -> Result<Self, Failure> {
-        let compiled = StepCompiler::new(machine).seed(args.seed).compile(program, &mut |_| ())?;
-        let describe = |set: &SetSteps| {
-            let (steps, clocks) = (&set.steps, set.predicted_clocks.unwrap_or(0));
-            let (connections, messages) = (steps.set(), steps.messages());
-            format!(
-                "{}: {} connections, {} words, {} steps, {} messages, {clocks} clocks predicted",
-                connections.name(),
-                connections.len(),
-                connections.words(),
-                messages.steps(),
-                messages.len(),
-            )
-        };
-        let sets = compiled.schedule().sets().iter().map(describe).collect();
-        Self::on_image(args, sets, compiled.image())
+        let transport = args.transport()?;
+        let mut described = Vec::new();
+        let image = once(&transport, || {
+            let compiled = match args.by {
+                ByArg::Steps => {
+                    let sets = sets.into_iter().map(Arc::new).collect();
+                    steps(args, machine, &Program::new(sets)?)?
+                }
+                _ => phases(&args.compiler(machine).compile_sets(sets)?),
+            };
+            described = compiled.sets;
+            Ok(compiled.image)
+        })?;
+        Ok(Self::on_image(args, transport, CompiledSets { sets: described, image }))
     }
 
     /// The cells of a program that was compiled to phases; with `--by steps` it is compiled again, to
@@ -194,28 +238,17 @@ impl Team {
     /// A transport that is not there.
     pub fn of(args: &TeamArgs, compiled: &Compiled) -> Result<Self, Failure> {
         let schedule = compiled.schedule();
-        if args.by == ByArg::Steps {
-            return Self::by_steps(args, schedule.machine(), &schedule.program());
-        }
-        let describe = |set: &conset::ir::SetSchedule| {
-            let routing = set.timetable.routing();
-            format!(
-                "{}: {} connections, {} words, {} phases, {} clocks predicted",
-                routing.set().name(),
-                routing.set().len(),
-                routing.set().words(),
-                routing.phases().len(),
-                set.predicted_clocks
-            )
+        let sets = match args.by {
+            ByArg::Steps => steps(args, schedule.machine(), &schedule.program())?,
+            _ => phases(compiled),
         };
-        Self::on_image(args, schedule.sets().iter().map(describe).collect(), compiled.image())
+        Ok(Self::on_image(args, args.transport()?, sets))
     }
 
-    fn on_image(args: &TeamArgs, sets: Vec<String>, image: &Arc<Image>) -> Result<Self, Failure> {
-        let transport = args.transport()?;
+    fn on_image(args: &TeamArgs, transport: Transport, compiled: CompiledSets) -> Self {
         let speaks = is_first(&transport);
-        let world = World::new(image.clone()).on(transport);
-        Ok(Self { sets, speaks, world, clocks_per_flop: args.clocks_per_flop })
+        let world = World::new(compiled.image).on(transport);
+        Self { sets: compiled.sets, speaks, world, clocks_per_flop: args.clocks_per_flop }
     }
 
     /// The image that all cells have loaded.

@@ -12,8 +12,9 @@ use std::process::{Command, ExitCode};
 use conset_examples::cg::Stop;
 use conset_examples::report::{MeshArgs, Report};
 use conset_examples::team::{ByArg, TeamArgs, TransportArg};
-use conset_examples::{elasticity, fft, gauss, poisson, wave};
+use conset_examples::{attached, elasticity, fft, gauss, poisson, wave};
 use conset_runtime::By;
+use conset_runtime::mpi::{Attached, Comm};
 
 /// The environment variable by which a rank knows that it is one.
 const RANK: &str = "CONSET_EXAMPLES_RANK";
@@ -52,6 +53,21 @@ fn job(ranks: &str) -> bool {
 
 fn as_rank() {
     [ByArg::Phases, ByArg::Steps, ByArg::Messages].into_iter().for_each(all_solvers);
+    attached_as_alone();
+}
+
+/// The solver without a callback: together, and on every rank by itself.
+fn attached_as_alone() {
+    let attach = |comm: Comm| Attached::new(&comm).unwrap();
+    let together = attached::solve(&attach(Comm::world().unwrap()), 20, 1e-9).unwrap();
+    let alone = attached::solve(&attach(Comm::alone().unwrap()), 20, 1e-9).unwrap();
+    assert!(together.residual <= 1e-9 && together.steps.abs_diff(alone.steps) <= 1);
+    let largest = alone.x.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let whole = &alone.x[together.rows.start as usize..together.rows.end as usize];
+    assert_eq!(whole.len(), together.x.len());
+    for (x, whole) in together.x.iter().zip(whole) {
+        assert!((x - whole).abs() <= 1e-7 * largest, "{x} {whole}");
+    }
 }
 
 /// All solvers by one way to exchange, over MPI and on the fabric.

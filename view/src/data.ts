@@ -59,7 +59,7 @@ export interface MachineHead {
     links: number;
     channels_per_cell: number;
   };
-  kind: "torus" | "mesh" | "ring" | "hypercube" | "fat-tree" | "graph";
+  kind: "torus" | "mesh" | "ring" | "hypercube" | "fat-tree" | "cluster" | "graph";
   dims: number[] | null;
   wraps: boolean;
   levels: number[];

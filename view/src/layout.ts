@@ -1,5 +1,5 @@
 /**
- * Where cells and links are drawn: grids, rings, hypercubes, fat-trees by levels, graphs by forces.
+ * Where cells and links are drawn: grids, rings, hypercubes, fat-trees by levels, clusters and graphs by forces.
  *
  * Neighbours are about one unit apart. The two directions of a connection between cells are separate
  * lines, each on the right-hand side of its direction.

@@ -2,8 +2,8 @@
  *
  *     mpirun -n 4 mpi [fail]
  *
- * Eight cells in a ring share entries with their neighbours; each rank runs some of them. With `fail`
- * one cell ends the job. */
+ * Eight cells in a ring share entries with their neighbours; each rank runs some of them. Rank 0
+ * compiles for all. With `fail` one cell aborts the run, which fails on all ranks. */
 #include <conset.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -63,8 +63,13 @@ int main(int argc, char **argv)
     conset_plan *plan;
     conset_trees *trees;
     check(conset_layout_from_shared_ids(CELLS, first, ids, &layout));
+    conset_communicator *communicator;
+    conset_compile_options how;
     const conset_set set = {"halo", layout, 1};
-    check(conset_compile("ring:8", &set, 1, NULL, &image));
+    check(conset_communicator_new(MPI_Comm_c2f(MPI_COMM_WORLD), 0, &communicator));
+    conset_compile_options_init(&how);
+    how.communicator = communicator;
+    check(conset_compile("ring:8", &set, 1, &how, &image));
     check(conset_plan_new(image, "halo", layout, 1, &plan));
     check(conset_trees_new(image, &trees));
 
@@ -73,9 +78,7 @@ int main(int argc, char **argv)
     check(conset_run(image, NULL, smooth, &alone, NULL));
 
     /* Over MPI, all ranks together. */
-    conset_communicator *communicator;
     conset_options options;
-    check(conset_communicator_new(MPI_Comm_c2f(MPI_COMM_WORLD), 0, &communicator));
     conset_options_init(&options);
     options.transport = CONSET_OVER_MPI;
     options.communicator = communicator;

@@ -90,7 +90,7 @@ module conset_types_m
       type(c_ptr) :: trees
       integer(c_size_t) :: tree_count
       integer(c_int) :: by
-      type(c_ptr) :: planner
+      type(c_ptr) :: planner, communicator
    end type
 
    type, bind(c) :: conset_rows

@@ -30,7 +30,10 @@
  *
  * Rules for the function that conset_run calls:
  *
- * - It returns 0. Any other value aborts the run for all cells, with an error that names the cell.
+ * - It returns 0. Any other value aborts the run for all cells, with an error that names the cell
+ *   (CONSET_PROGRAM). Over MPI conset_run fails on all ranks: on the rank of the cell with that error,
+ *   on the others with CONSET_ABORTED and a text that contains it. The job goes on, and another run may
+ *   follow on the same communicator. Errors of MPI itself, and time-outs, end the job.
  * - Its conset_cell is valid only within the callback. Using it in another callback, on another
  *   thread, inside another run or after the return is an error (CONSET_BAD_HANDLE).
  * - It is called from several threads at a time (CONSET_THREADS). The cells of one thread switch
@@ -342,6 +345,9 @@ typedef struct conset_compile_options {
                             have no effect and are refused */
     const char *planner; /* of steps (docs/planners.md): "loaded", "pairwise", "levels:4x4/ring", ...;
                             null to try all and keep the cheapest plan */
+    const conset_communicator *communicator; /* conset_compile only: rank 0 compiles and sends the
+                            image to the others, whose sets are not used. Collective over the ranks;
+                            an error of rank 0 is one of all. Null: every process compiles for itself */
 } conset_compile_options;
 
 int conset_compile_options_init(conset_compile_options *options);
@@ -409,8 +415,9 @@ void conset_lists_free(conset_lists *lists);
 /* ---- Runs ---- */
 
 /* Duplicates an MPI communicator, given as a Fortran integer (MPI_Comm_c2f). Collective over its ranks.
- * One duplicate serves any number of runs. A rank that waits for others longer than time_out_ms
- * (0: ten seconds) aborts the job. */
+ * One duplicate serves any number of runs. A rank that waits for others longer than time_out_ms aborts
+ * the job; 0 is the number of seconds in the environment variable CONSET_TIMEOUT, or without that no
+ * limit. Waits of 10 seconds, then 20, 40, ... are reported on standard error, with the awaited ranks. */
 int conset_communicator_new(int fortran, unsigned time_out_ms, conset_communicator **communicator);
 void conset_communicator_free(conset_communicator *communicator);
 
@@ -418,7 +425,8 @@ typedef struct conset_options {
     size_t size;          /* of this structure */
     int transport;        /* conset_transport */
     unsigned workers;     /* threads; 0 for as many as there are cores */
-    unsigned time_out_ms; /* longest time between two calls of a cell on threads; 0 for no limit */
+    unsigned time_out_ms; /* longest time between two calls of a cell on threads; 0 for that of the
+                             environment variable CONSET_TIMEOUT (in seconds), or no limit */
     size_t stack_bytes;   /* size of the stack of each cell; 0 for the default of 1 MiB */
     const conset_communicator *communicator; /* for CONSET_OVER_MPI */
     const char *trace; /* output file for a trace of the emulated machine, for Perfetto or
@@ -543,7 +551,9 @@ int conset_wait(conset_cell *cell, const conset_plan *plan, const conset_pending
 int conset_wait_many(conset_cell *cell, const conset_plan *plan, const conset_pending *pending,
                      int type, void *const *vectors, const size_t *words, size_t count);
 
-/* ---- Collectives: called by all cells in the same order, with arrays of the same length ---- */
+/* ---- Collectives: called by all cells in the same order, with arrays of the same length ----
+ * Arrays have any length; reduce several scalars in one call, which takes as long as one. A cell with
+ * another length, type or operation than the others ends the run (CONSET_MISMATCH). */
 
 /* Combines the arrays entry by entry, in a fixed order. All cells get the result. */
 int conset_allreduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,

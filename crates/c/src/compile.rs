@@ -18,6 +18,7 @@ use crate::handle::{self, value};
 use crate::image::{ConsetImage, world};
 use crate::layout::ConsetLayout;
 use crate::memory::{array, array_mut, options, text, write};
+use crate::run::{ConsetCommunicator, broadcast};
 use crate::status::{CallFault, Status};
 
 /// `conset_set`.
@@ -74,6 +75,8 @@ pub struct ConsetCompileOptions {
     pub by: c_int,
     /// The planner of steps; null for the cheapest plan of all.
     pub planner: *const c_char,
+    /// The ranks of which one compiles for all; null where each compiles for itself.
+    pub communicator: *const ConsetCommunicator,
 }
 
 fn defaults() -> ConsetCompileOptions {
@@ -92,6 +95,7 @@ fn defaults() -> ConsetCompileOptions {
         tree_count: 0,
         by: 0,
         planner: std::ptr::null(),
+        communicator: std::ptr::null(),
     }
 }
 
@@ -114,9 +118,16 @@ pub unsafe extern "C" fn conset_compile(
     enter("conset_compile", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
-            let Job { compilation, sets, trees, .. } = job(machine, sets, count, options)?;
-            let sets = sets.into_iter().map(|(set, _)| set).chain(trees);
-            handle::give(image, world(compilation.image(sets)?))
+            let communicator = self::options(options, defaults())?.communicator;
+            let compiled = || {
+                let Job { compilation, sets, trees, .. } = job(machine, sets, count, options)?;
+                compilation.image(sets.into_iter().map(|(set, _)| set).chain(trees))
+            };
+            let compiled = match communicator.is_null() {
+                true => compiled()?,
+                false => broadcast(value(communicator, "options.communicator")?, compiled)?,
+            };
+            handle::give(image, world(compiled))
         }
     })
 }
@@ -135,6 +146,10 @@ pub unsafe extern "C" fn conset_assemble(
     enter("conset_assemble", || {
         // SAFETY: the caller keeps the rules of `memory`.
         unsafe {
+            if !self::options(options, defaults())?.communicator.is_null() {
+                let what = "options.communicator: conset_assemble compiles in each process";
+                return Err(CallFault::argument(what));
+            }
             let job = job(machine, sets, count, options)?;
             let place = array_mut(place, parts, "place")?;
             if let Some((set, layout)) = job.sets.iter().find(|(_, l)| l.cells() > parts) {

@@ -4,10 +4,12 @@
 //! program must protect its shared data, as the header states.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::Arc;
 use std::time::Duration;
 
 use conset::fabric::trace::routes::TracedRoutes;
 use conset::fabric::{TraceSource, write_perfetto};
+use conset::ir::Image;
 use conset::ir::convert::index;
 use conset_runtime::{RunReport, ThreadOptions, Transport, World};
 
@@ -63,6 +65,23 @@ fn open(fortran: c_int, time_out_ms: c_uint) -> Result<Communicator, CallFault> 
 
 #[cfg(not(feature = "mpi"))]
 fn open(_: c_int, _: c_uint) -> Result<Communicator, CallFault> {
+    Err(CallFault::new(Status::Unsupported, WITHOUT_MPI))
+}
+
+/// The image that rank 0 makes, on all ranks.
+#[cfg(feature = "mpi")]
+pub(crate) fn broadcast(
+    communicator: &Communicator,
+    make: impl FnOnce() -> Result<Arc<Image>, CallFault>,
+) -> Result<Arc<Image>, CallFault> {
+    communicator.comm.broadcast_image(make)
+}
+
+#[cfg(not(feature = "mpi"))]
+pub(crate) fn broadcast(
+    _: &Communicator,
+    _: impl FnOnce() -> Result<Arc<Image>, CallFault>,
+) -> Result<Arc<Image>, CallFault> {
     Err(CallFault::new(Status::Unsupported, WITHOUT_MPI))
 }
 

@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use conset::CompileError;
 use conset::ir::{InputError, ShapeError};
 use conset::verify::Rejection;
-use conset_runtime::{CellError, LayoutError, PlanError, RunError};
+use conset_runtime::{CellError, LayoutError, MpiError, PlanError, RunError};
 
 use crate::remedy;
 
@@ -138,6 +138,12 @@ impl CallFault {
     }
 }
 
+impl std::fmt::Display for CallFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<InputError> for CallFault {
     fn from(error: InputError) -> Self {
         // Options have the names of their fields; `<memory>` is an image that is not a file.
@@ -212,7 +218,8 @@ impl From<RunError> for CallFault {
             | RunError::Deadlock { .. } => Status::Mismatch,
             RunError::TimeOut { .. } => Status::TimeOut,
             RunError::Fault(_) => Status::Fault,
-            RunError::Mpi(_) => Status::Mpi,
+            RunError::TimeOutSetting { .. } => Status::BadArgument,
+            RunError::Mpi(error) => status_of_mpi(error),
             RunError::Stack { .. } | RunError::Thread { .. } => Status::Memory,
             _ => Status::Bug,
         };
@@ -220,9 +227,16 @@ impl From<RunError> for CallFault {
     }
 }
 
-#[cfg(feature = "mpi")]
-impl From<conset_runtime::MpiError> for CallFault {
-    fn from(error: conset_runtime::MpiError) -> Self {
-        Self::of(Status::Mpi, &error)
+fn status_of_mpi(error: &MpiError) -> Status {
+    match error {
+        MpiError::Elsewhere { .. } => Status::Aborted,
+        MpiError::TimeOutSetting { .. } => Status::BadArgument,
+        _ => Status::Mpi,
+    }
+}
+
+impl From<MpiError> for CallFault {
+    fn from(error: MpiError) -> Self {
+        Self::of(status_of_mpi(&error), &error)
     }
 }

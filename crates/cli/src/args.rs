@@ -9,6 +9,7 @@ mod input;
 mod output;
 mod predict;
 mod show;
+mod soak;
 mod sweep;
 
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ pub(crate) use predict::{ModelArg, Paper, PredictArgs, ReproduceArgs, Reproduced
 #[cfg(test)]
 pub(crate) use show::VIEWS;
 pub(crate) use show::{GanttRows, ProfileOptions, ShowArgs, is_view, view_names};
+pub(crate) use soak::SoakArgs;
 pub(crate) use sweep::{SweepArgs, Variable};
 
 /// A whole number from `least` to `most`.
@@ -143,6 +145,7 @@ impl Command {
             Command::Machines(_) => "machines",
             Command::Patterns(_) => "patterns",
             Command::Generate(_) => "generate",
+            Command::Soak(_) => "soak",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::Help(_) => "help",
@@ -203,6 +206,7 @@ impl Command {
             Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
             Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
             Command::Info(args) => name(&args.file),
+            Command::Soak(_) => "soak".into(),
             Command::Completions(_) => "completions".into(),
             Command::Man(_) => "man".into(),
             Command::Help(_) => "help".into(),
@@ -294,6 +298,14 @@ Example: conset verify all.json
     /// Generate a mesh: a test fixture, or a mesh of the size of one in the paper.
     #[command(after_help = "Example: conset generate m11k -o m11k.msh")]
     Generate(GenerateArgs),
+    /// Test conset with random programs: compile, verify, run and compare everything, and shrink what
+    /// fails.
+    #[command(after_help = "\
+Example: conset soak --programs 10000 --seed 7
+         conset soak --hours 8 -o failures
+A program that fails is shrunk and written as DIR/soak-SEED.cset, and the exit code is then 1.
+Ctrl-C ends the run after the program in progress; a second one ends it at once.")]
+    Soak(SoakArgs),
     /// Write the completions of a shell.
     #[command(after_help = "\
 Example: conset completions bash > ~/.local/share/bash-completion/completions/conset")]

@@ -23,7 +23,7 @@ use crate::files;
 use crate::memory;
 use crate::progress::ProgressDisplay;
 
-pub(crate) use compile::{Either, any_compiled_file, compiled_by, program, refuse_seed};
+pub(crate) use compile::{Either, any_compiled_file, batch, compiled_by, program, refuse_seed};
 use machine::{chosen_machine, whole_machine, with_dead};
 pub(crate) use machine::{machine, machine_of};
 

@@ -91,6 +91,7 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
         Command::Machines(args) => commands::machines::run(args, terminal),
         Command::Patterns(args) => commands::patterns::run(args, terminal),
         Command::Generate(args) => commands::generate::run(args, terminal),
+        Command::Soak(args) => commands::soak::run(args, terminal),
         Command::Completions(args) => commands::completions::run(args, terminal),
         Command::Man(args) => commands::completions::write_pages(args, terminal),
         Command::Help(_) => commands::help::words(terminal),

@@ -51,6 +51,24 @@ fn the_readmes_main_command_delivers_every_word() {
 }
 
 #[test]
+fn batches_deliver_the_whole_set_beside_its_bound() {
+    let words = "run pattern:all-to-all --machine torus:4x4 --words 64";
+    let whole = &json(words)["sets"][0];
+    let batches = &json(&format!("{words} --batches 4"))["sets"][0];
+    for key in ["connections", "words", "word_hops", "bound_clocks", "bound_phases"] {
+        assert_eq!(batches[key], whole[key], "{key}");
+    }
+    assert_eq!((&batches["batches"], &batches["payload_ok"]), (&4.into(), &true.into()));
+    assert!(done(&format!("{words} --batches 4")).contains("240 connections in 4 batches"));
+    let compiled = folder();
+    let file = compiled.path().join("a.csi");
+    done(&format!("compile pattern:torus -o {}", file.display()));
+    let refused = conset_in(&root(), &format!("run {} --batches 2", file.display()));
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("already compiled"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_run_prints_the_promised_object_and_is_the_same_every_time() {
     for input in ["pattern:torus", "pattern:hypercube", "fixtures/meshes/two_pieces.msh"] {
         let first = json(&format!("run {input}"));

@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 91] = [
+const SUCCESSES: [&str; 92] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -112,6 +112,7 @@ const SUCCESSES: [&str; 91] = [
     "patterns torus --machine ring:4 -o p.cset",
     "generate",
     "generate plate:2x2 -o new.msh",
+    "soak --programs 2 --seed 3",
     "completions bash -o conset.bash",
     "man -o pages",
     "help words",
@@ -121,7 +122,7 @@ const SUCCESSES: [&str; 91] = [
 const REPRODUCTIONS: [&str; 4] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 28] = [
+const FAILURES: [(&str, &str); 29] = [
     ("sweep pattern:torus --vary words=x", "input"),
     ("sweep pattern:torus --vary words", "usage"),
     ("compile pattern:none", "input"),
@@ -147,6 +148,7 @@ const FAILURES: [(&str, &str); 28] = [
     ("patterns none", "input"),
     ("generate none -o none.msh", "input"),
     ("reproduce 9", "usage"),
+    ("soak --programs 0", "usage"),
     ("completions nonsense", "usage"),
     ("man -o plate.msh", "input"),
     ("nonsense", "usage"),

@@ -247,6 +247,9 @@ fn machine_function(out: &mut String, machine: &Machine) {
         Topology::FatTree { leaves, parents } => {
             format!("FatTree {{ leaves: {leaves}, parents: vec!{parents:?} }}")
         }
+        Topology::Cluster { nodes, cells_per_node } => {
+            format!("Cluster {{ nodes: {nodes}, cells_per_node: {cells_per_node} }}")
+        }
         Topology::Graph { cells, switches, .. } => format!(
             "Graph {{\n        cells: {cells},\n        switches: {switches},\n        \
              links: LINKS.iter().map(|&[from, to]| (from, to)).collect(),\n    }}"

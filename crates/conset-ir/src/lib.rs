@@ -134,5 +134,5 @@ pub use step_waits::{StepWaits, step_stages, step_suppliers};
 pub use steps::{Piece, StepMessage, StepMessages, Steps};
 pub use stream::StreamClocks;
 pub use timetable::{PhaseTimes, Slot, Timetable};
-pub use topology::{FatTreeLevel, Topology};
+pub use topology::{Topology, TreeLevel};
 pub use witness::{Proof, Witness};

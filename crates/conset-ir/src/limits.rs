@@ -14,8 +14,9 @@
 pub const CELLS: usize = 1 << 20;
 /// Directed links of a machine.
 pub const LINKS: usize = 1 << 23;
-/// Logical channels per cell.
-pub const CHANNELS_PER_CELL: u32 = 4096;
+/// Logical channels per cell: as many as connections of a set, so that a machine in which channels
+/// are not scarce can say so.
+pub const CHANNELS_PER_CELL: u32 = 1 << 24;
 /// Words in the queue of a channel.
 pub const CHANNEL_DEPTH: u32 = 4096;
 /// Streams that an agent holds open in each direction.

@@ -130,6 +130,12 @@ pub struct Parameters {
     pub control_broadcast: u32,
     /// Control network: clocks for each word of a broadcast.
     pub control_clocks_per_word: u32,
+    /// Clusters: clocks that a message between two nodes costs at each end beyond `c_send` or
+    /// `c_receive`, and a stream beyond `stream_setup`.
+    pub network_overhead: u32,
+    /// Clusters: clocks for a word to cross a link between a node and the network; 0 if as many as
+    /// for any other link.
+    pub network_clocks_per_word: u32,
 }
 
 /// The rows of [`Parameters::numbers`] that are older than the protocols of messages.
@@ -173,6 +179,8 @@ impl Parameters {
             control_reduce: 0,
             control_broadcast: 0,
             control_clocks_per_word: 0,
+            network_overhead: 0,
+            network_clocks_per_word: 0,
         }
     }
 
@@ -285,6 +293,39 @@ impl Parameters {
         }
     }
 
+    /// A cluster of computers that pass messages, in clocks of a nanosecond and words of 8 bytes:
+    /// values of the order of those measured on current machines; `conset tune` measures others.
+    ///
+    /// | parameters | reason |
+    /// |---|---|
+    /// | channels 2^24 | buffers and requests are in memory: no set needs several phases for them |
+    /// | streams 1 | the software of a cell does one thing at a time |
+    /// | stream set-up, send and receive 400 | 0.4 us of software for a message at each end in a node |
+    /// | network overhead 800 | 0.8 us more at each end for one between nodes |
+    /// | link 1, access 1 | 8 GB/s, of a core and of the network link of a node |
+    /// | copy 1, combine 1 | 8 GB/s in memory |
+    /// | depth 4096 | messages up to 32 KiB wait at their receiver and not in the network |
+    /// | sync 2000, phase 0 | 2 us for a barrier between phases; there are no tables to load |
+    pub const fn cluster() -> Self {
+        Self {
+            channels_per_cell: limits::CHANNELS_PER_CELL,
+            channels_reserved: 0,
+            channel_depth: 4096,
+            link_clocks_per_word: 1,
+            access_clocks_per_word: 1,
+            stream_setup: 400,
+            t_sync: 2000,
+            t_phase: 0,
+            message_extra_words: 0,
+            clock_hz: 1_000_000_000,
+            word_bytes: 8,
+            copy_clocks_per_word: 1,
+            combine_clocks_per_word: 1,
+            network_overhead: 800,
+            ..Self::iwarp()
+        }
+    }
+
     /// Clocks of a context switch: `t_sync + t_phase`.
     pub fn switch_clocks(&self) -> u64 {
         u64::from(self.t_sync) + u64::from(self.t_phase)
@@ -298,7 +339,7 @@ impl Parameters {
     /// The numeric parameters: name, value, least and greatest allowed value.
     ///
     /// All formats, settings and error messages are derived from this list.
-    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 21] {
+    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 23] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;
         [
@@ -323,6 +364,8 @@ impl Parameters {
             ("control_reduce", self.control_reduce, 0, c),
             ("control_broadcast", self.control_broadcast, 0, c),
             ("control_clocks_per_word", self.control_clocks_per_word, 0, c),
+            ("network_overhead", self.network_overhead, 0, c),
+            ("network_clocks_per_word", self.network_clocks_per_word, 0, c),
         ]
     }
 
@@ -408,6 +451,8 @@ impl Parameters {
             "control_reduce" => &mut self.control_reduce,
             "control_broadcast" => &mut self.control_broadcast,
             "control_clocks_per_word" => &mut self.control_clocks_per_word,
+            "network_overhead" => &mut self.network_overhead,
+            "network_clocks_per_word" => &mut self.network_clocks_per_word,
             _ => return None,
         })
     }
@@ -549,7 +594,7 @@ impl Machine {
     }
 
     /// The presets that [`Machine::from_spec`] knows, each with a one-line description.
-    pub const PRESETS: [(&'static str, &'static str); 13] = [
+    pub const PRESETS: [(&'static str, &'static str); 14] = [
         ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
         ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
         ("iwarp-stream", "the same with 98 clocks to start a stream, as Tables 1 to 3 measured"),
@@ -562,12 +607,17 @@ impl Machine {
         ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64, fat-tree:32/2.2.2.4)"),
         ("cm5", "a CM-5: fat-tree with parents 2.2.2.4, synchronous messages (cm5:256)"),
         ("delta", "an Intel Delta: mesh, messages wait in the network (delta:16x16)"),
+        (
+            "cluster",
+            "computers that pass messages: any cell to any other (cluster:64, cluster:16x4)",
+        ),
         ("t3d", "a Cray T3D: torus of three dimensions, synchronous messages (t3d:4x4x2)"),
     ];
 
     /// The machine of a specification: a preset, optionally followed by a colon and sizes
     /// (`torus:4x4x4`); after the leaves of a fat-tree, optionally the parents of each level
-    /// (`fat-tree:32/2.2.2.4`).
+    /// (`fat-tree:32/2.2.2.4`). A cluster is given by its nodes, or nodes and cells of each
+    /// (`cluster:16x4`).
     ///
     /// # Errors
     /// An unknown preset (the error lists the known ones) or sizes that do not fit it.
@@ -581,6 +631,7 @@ impl Machine {
                 let example = match preset {
                     "ring" | "fat-tree" => "16",
                     "cm5" => "32",
+                    "cluster" => "16x4",
                     "hypercube" => "6",
                     _ => "8x8",
                 };
@@ -608,6 +659,12 @@ impl Machine {
             "cm5" => Topology::FatTree { leaves: one(32)?, parents: vec![2, 2, 2, 4] },
             "ring" => Topology::Ring { cells: one(16)? },
             "hypercube" => Topology::Hypercube { dimension: one(6)? },
+            "cluster" => match dims(&[64])?[..] {
+                [nodes] => Topology::Cluster { nodes, cells_per_node: 1 },
+                [nodes, cells_per_node] => Topology::Cluster { nodes, cells_per_node },
+                // More sizes are no number.
+                _ => Topology::Cluster { nodes: one(64)?, cells_per_node: 1 },
+            },
             "fat-tree" => {
                 let (leaves, parents) = match sizes.and_then(|sizes| sizes.split_once('/')) {
                     Some((leaves, parents)) => (Some(leaves), Some(parents)),
@@ -636,6 +693,7 @@ impl Machine {
             "cm5" => Parameters::cm5(),
             "delta" => Parameters::delta(),
             "t3d" => Parameters::t3d(),
+            "cluster" => Parameters::cluster(),
             _ => Parameters::iwarp(),
         };
         Self::new(preset, topology, parameters, Vec::new(), Vec::new())
@@ -723,6 +781,69 @@ impl Machine {
     #[inline]
     pub fn link(&self, link: LinkId) -> Link {
         self.links[link.index()]
+    }
+
+    /// Whether two cells with agents belong to different nodes of a cluster, so that what one sends
+    /// to the other goes through the network.
+    pub fn is_between_nodes(&self, a: CellId, b: CellId) -> bool {
+        matches!(self.topology, Topology::Cluster { .. })
+            && self.topology.node_of(a) != self.topology.node_of(b)
+    }
+
+    /// Clocks of software at each end for a message or stream between two cells beyond those of
+    /// others: `network_overhead` between two nodes, else 0.
+    #[inline]
+    pub fn network_overhead(&self, a: CellId, b: CellId) -> u32 {
+        match self.parameters.network_overhead {
+            0 => 0,
+            clocks if self.is_between_nodes(a, b) => clocks,
+            _ => 0,
+        }
+    }
+
+    /// Whether a link is between a node and the network of a cluster.
+    fn is_network_link(&self, link: LinkId) -> bool {
+        // The network is the last switch.
+        let network = to_u32(self.cell_count() - 1);
+        let Link { source, target } = self.link(link);
+        matches!(self.topology, Topology::Cluster { nodes: 2.., .. })
+            && (source.0 == network || target.0 == network)
+    }
+
+    /// Clocks for a word to cross a link: `link_clocks_per_word`, or `network_clocks_per_word` if
+    /// that is not 0 and the link is between a node and the network of a cluster.
+    #[inline]
+    pub fn link_clocks(&self, link: LinkId) -> u32 {
+        match self.parameters.network_clocks_per_word {
+            0 => self.parameters.link_clocks_per_word,
+            clocks if self.is_network_link(link) => clocks,
+            _ => self.parameters.link_clocks_per_word,
+        }
+    }
+
+    /// Clocks for a word to cross the slowest link between two cells: of the network if they belong
+    /// to different nodes.
+    #[inline]
+    pub fn link_clocks_between(&self, a: CellId, b: CellId) -> u32 {
+        let link = self.parameters.link_clocks_per_word;
+        match self.parameters.network_clocks_per_word {
+            0 => link,
+            _ if !self.is_between_nodes(a, b) => link,
+            // With one cell a node there are no other links.
+            clocks if self.topology.has_one_cell_per_node() => clocks,
+            clocks => clocks.max(link),
+        }
+    }
+
+    /// The least and the greatest number of clocks for a word to cross a link. A machine need not
+    /// have a link of either.
+    pub fn link_clocks_range(&self) -> [u32; 2] {
+        let link = self.parameters.link_clocks_per_word;
+        match (&self.topology, self.parameters.network_clocks_per_word) {
+            (_, 0) => [link; 2],
+            (Topology::Cluster { .. }, clocks) => [clocks.min(link), clocks.max(link)],
+            _ => [link; 2],
+        }
     }
 
     /// Live links out of a cell, in id order.

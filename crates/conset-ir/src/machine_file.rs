@@ -205,7 +205,8 @@ impl MachineFile<'_> {
     }
 
     fn topology(&self, value: &TomlValue<'_>) -> Result<Topology> {
-        const KINDS: [&str; 6] = ["torus", "mesh", "ring", "hypercube", "fat-tree", "graph"];
+        const KINDS: [&str; 7] =
+            ["torus", "mesh", "ring", "hypercube", "fat-tree", "cluster", "graph"];
         let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
         let need = |key: &str| {
             let message = format!("expected the key `{key}` in the topology");
@@ -218,6 +219,7 @@ impl MachineFile<'_> {
             "ring" => &["kind", "cells"],
             "hypercube" => &["kind", "dimension"],
             "fat-tree" => &["kind", "leaves", "parents"],
+            "cluster" => &["kind", "nodes", "cells_per_node"],
             "graph" => &["kind", "cells", "switches", "links"],
             other => return Err(self.unknown(kind_value.span(), "a topology", other, &KINDS)),
         };
@@ -243,6 +245,13 @@ impl MachineFile<'_> {
                 }
                 topology
             }
+            "cluster" => Topology::Cluster {
+                nodes: size("nodes")?,
+                cells_per_node: match table.get("cells_per_node") {
+                    Some(cells) => self.number(cells, 1, u32::MAX)?,
+                    None => 1,
+                },
+            },
             _ => Topology::Graph {
                 cells: size("cells")?,
                 switches: table.get("switches").map_or(Ok(0), |_| size("switches"))?,
@@ -354,6 +363,9 @@ fn write_to(machine: &Machine, out: &mut String) -> std::fmt::Result {
                 true => writeln!(out, "parents = {parents:?}"),
                 false => Ok(()),
             }
+        }
+        Topology::Cluster { nodes, cells_per_node } => {
+            writeln!(out, "nodes = {nodes}\ncells_per_node = {cells_per_node}")
         }
         Topology::Graph { cells, switches, links } => {
             writeln!(out, "cells = {cells}\nswitches = {switches}")?;

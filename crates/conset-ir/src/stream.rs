@@ -4,7 +4,8 @@
 //! A stream carries words of a connection in one phase. While it is open, it occupies the agent at
 //! its source and the agent at its target:
 //!
-//! * Opening it takes `stream_setup` clocks, at both ends in parallel.
+//! * Opening it takes `stream_setup` clocks, at both ends in parallel; between two nodes of a cluster,
+//!   `network_overhead` more.
 //! * Then each word occupies the agents for `access_clocks_per_word`, or for
 //!   `link_clocks_per_word` if that is longer: words cannot enter a link faster than it moves them,
 //!   and the agents serve no other stream while this one waits. (Other streams could use the
@@ -74,6 +75,13 @@ impl StreamClocks {
             (false, _) => (setup, access.max(link)),
         };
         Self { setup, word, access, link, alternates }
+    }
+
+    /// The same stream between two nodes of a cluster: it takes `overhead` clocks more to open, and
+    /// each word `link` clocks over the slowest link.
+    pub fn between_nodes(self, overhead: u64, link: u64) -> Self {
+        let (setup, word) = (self.setup + overhead, self.access.max(link));
+        Self { setup, word, link, ..self }
     }
 
     /// Clocks for which a stream of `words` words occupies its agents: the duration of its slot

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::convert::{index, to_u32};
 use crate::error::ShapeError;
+use crate::ids::CellId;
 use crate::limits;
 
 /// The topology of a machine's network.
@@ -52,6 +53,18 @@ pub enum Topology {
         #[serde(default = "default_parents", skip_serializing_if = "is_default_parents")]
         parents: Vec<u32>,
     },
+    /// A cluster: nodes with the same number of cells (cores), in which every cell reaches every
+    /// other through switches without contention of their own. With several cells a node, each node
+    /// has a switch, to and from which each of its cells has a link; with several nodes, the network
+    /// is one more switch, to and from which each node has a link. So the words of all cells of a
+    /// node share the links of the node, and nothing else. Cells are numbered node by node.
+    Cluster {
+        /// Number of nodes.
+        nodes: u32,
+        /// Number of cells of each node.
+        #[serde(default = "one_cell", skip_serializing_if = "is_one_cell")]
+        cells_per_node: u32,
+    },
     /// Any directed graph.
     Graph {
         /// Number of cells with an agent.
@@ -64,10 +77,13 @@ pub enum Topology {
     },
 }
 
-/// A level of a fat-tree. Level 0 has the leaves, each a group of its own.
+/// A level of a fat-tree or cluster. Level 0 has the leaves, each a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FatTreeLevel {
-    /// Groups of this level; level `h` has one for each 4^h leaves.
+pub struct TreeLevel {
+    /// Leaves of a group: 4^h at level `h` of a fat-tree, of which the last group may have fewer;
+    /// those of a node, and all, in a cluster.
+    pub leaves: usize,
+    /// Groups of this level.
     pub groups: usize,
     /// Leaves or switches of a group.
     pub nodes: usize,
@@ -75,11 +91,19 @@ pub struct FatTreeLevel {
     pub parents: usize,
 }
 
-impl FatTreeLevel {
+impl TreeLevel {
     /// Links from a group to the next level; also its links from there.
     pub fn links_up(&self) -> usize {
         self.nodes.saturating_mul(self.parents)
     }
+}
+
+fn one_cell() -> u32 {
+    1
+}
+
+fn is_one_cell(cells_per_node: &u32) -> bool {
+    *cells_per_node == 1
 }
 
 fn default_parents() -> Vec<u32> {
@@ -105,19 +129,51 @@ impl Topology {
         matches!(self, Topology::FatTree { parents, .. } if !is_default_parents(parents))
     }
 
-    /// The levels of a fat-tree from the leaves up to the level of one group; empty for other
-    /// topologies. Counts saturate, since the numbers of parents may be any.
-    pub fn fat_tree_levels(&self) -> Vec<FatTreeLevel> {
-        let Topology::FatTree { leaves, parents } = self else { return Vec::new() };
-        let mut of_level = parents.iter().map(|&count| index(count));
-        let mut parents = of_level.next().unwrap_or(1);
-        let mut levels = vec![FatTreeLevel { groups: index(*leaves), nodes: 1, parents }];
-        while let Some(below) = levels.last().filter(|level| level.groups > 1) {
-            parents = of_level.next().unwrap_or(parents);
-            let (groups, nodes) = (below.groups.div_ceil(4), below.links_up());
-            levels.push(FatTreeLevel { groups, nodes, parents });
+    /// The levels of a fat-tree or cluster from the leaves up to the level of one group; empty for
+    /// other topologies. Counts saturate, since the numbers of parents may be any.
+    pub fn tree_levels(&self) -> Vec<TreeLevel> {
+        match self {
+            Topology::FatTree { leaves, parents } => {
+                let mut of_level = parents.iter().map(|&count| index(count));
+                let parents = of_level.next().unwrap_or(1);
+                let groups = index(*leaves);
+                let mut levels = vec![TreeLevel { leaves: 1, groups, nodes: 1, parents }];
+                while let Some(below) = levels.last().filter(|level| level.groups > 1) {
+                    let level = TreeLevel {
+                        leaves: below.leaves * 4,
+                        groups: below.groups.div_ceil(4),
+                        nodes: below.links_up(),
+                        parents: of_level.next().unwrap_or(below.parents),
+                    };
+                    levels.push(level);
+                }
+                levels
+            }
+            Topology::Cluster { nodes, cells_per_node } => {
+                let (nodes, cells) = (index(*nodes), index(*cells_per_node));
+                let all = nodes.saturating_mul(cells);
+                let level = |leaves: usize, groups: usize| TreeLevel {
+                    leaves,
+                    groups,
+                    nodes: 1,
+                    parents: 1,
+                };
+                let mut levels = vec![level(1, all)];
+                levels.extend((cells > 1).then(|| level(cells, nodes)));
+                levels.extend((nodes > 1).then(|| level(all, 1)));
+                levels
+            }
+            _ => Vec::new(),
         }
-        levels
+    }
+
+    /// The node that a cell with an agent belongs to. In a cluster, several cells may be of one
+    /// node; elsewhere every cell is a node of its own.
+    pub fn node_of(&self, cell: CellId) -> u32 {
+        match self {
+            Topology::Cluster { cells_per_node, .. } => cell.0 / (*cells_per_node).max(1),
+            _ => cell.0,
+        }
     }
 
     /// The word for this shape in machine specifications and in JSON.
@@ -128,6 +184,7 @@ impl Topology {
             Topology::Ring { .. } => "ring",
             Topology::Hypercube { .. } => "hypercube",
             Topology::FatTree { .. } => "fat-tree",
+            Topology::Cluster { .. } => "cluster",
             Topology::Graph { .. } => "graph",
         }
     }
@@ -139,8 +196,13 @@ impl Topology {
             Topology::Torus { dims } | Topology::Mesh { dims } => Some(dims.clone()),
             Topology::Ring { cells } => Some(vec![*cells]),
             Topology::Hypercube { dimension } => Some(vec![2; index(*dimension)]),
-            Topology::FatTree { .. } | Topology::Graph { .. } => None,
+            Topology::FatTree { .. } | Topology::Cluster { .. } | Topology::Graph { .. } => None,
         }
+    }
+
+    /// Whether no two cells belong to one node.
+    pub(crate) fn has_one_cell_per_node(&self) -> bool {
+        !matches!(self, Topology::Cluster { cells_per_node: 2.., .. })
     }
 
     /// Whether each dimension is a ring.
@@ -178,6 +240,9 @@ impl Topology {
             Topology::Ring { cells } => Some(index(*cells)),
             Topology::Hypercube { dimension } => 1usize.checked_shl(*dimension),
             Topology::FatTree { leaves, .. } => Some(index(*leaves)),
+            Topology::Cluster { nodes, cells_per_node } => {
+                index(*nodes).checked_mul(index(*cells_per_node))
+            }
             Topology::Graph { cells, .. } => Some(index(*cells)),
         };
         match agents {
@@ -213,7 +278,9 @@ impl Topology {
                     }
                 }
             }
-            Topology::FatTree { .. } => add_fat_tree(&mut graph, &self.fat_tree_levels()),
+            Topology::FatTree { .. } | Topology::Cluster { .. } => {
+                add_tree(&mut graph, &self.tree_levels());
+            }
             Topology::Graph { switches, links, .. } => {
                 let nodes = agents + index(*switches);
                 if nodes > limits::CELLS || links.len() > limits::LINKS {
@@ -258,8 +325,8 @@ impl Topology {
             Topology::Torus { dims } => dims.iter().map(|&d| per_dimension(d, true)).sum(),
             Topology::Mesh { dims } => dims.iter().map(|&d| per_dimension(d, false)).sum(),
             Topology::Hypercube { dimension } => agents * index(*dimension),
-            Topology::FatTree { .. } => {
-                let levels = self.fat_tree_levels();
+            Topology::FatTree { .. } | Topology::Cluster { .. } => {
+                let levels = self.tree_levels();
                 let below = levels.iter().filter(|level| level.groups > 1);
                 let links = below.map(|level| level.links_up().saturating_mul(2 * level.groups));
                 links.fold(0, usize::saturating_add)
@@ -284,8 +351,8 @@ impl Topology {
 }
 
 impl std::fmt::Display for Topology {
-    /// The spelling of machine specifications, such as `torus:8x8`, `fat-tree:64` or
-    /// `fat-tree:32/2.2.2.4` (parents per level); a graph is described in words.
+    /// The spelling of machine specifications, such as `torus:8x8`, `fat-tree:64`,
+    /// `fat-tree:32/2.2.2.4` (parents per level) or `cluster:16x4` (nodes, cells of each); a graph is described in words.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Topology::Torus { dims } | Topology::Mesh { dims } => {
@@ -300,6 +367,10 @@ impl std::fmt::Display for Topology {
             Topology::FatTree { leaves, parents } => {
                 let parents: Vec<String> = parents.iter().map(u32::to_string).collect();
                 write!(f, "fat-tree:{leaves}/{}", parents.join("."))
+            }
+            Topology::Cluster { nodes, cells_per_node: 1 } => write!(f, "cluster:{nodes}"),
+            Topology::Cluster { nodes, cells_per_node } => {
+                write!(f, "cluster:{nodes}x{cells_per_node}")
             }
             Topology::Graph { cells, switches, links } => {
                 write!(f, "graph of {cells} cells, {switches} switches, {} links", links.len())
@@ -334,18 +405,19 @@ fn add_grid(graph: &mut DiGraph<(), (), u32>, dims: &[u32], wrap: bool) {
 
 /// Each link up of a child group leads to another switch of the group above: the links of its first
 /// node to the first switches, and so on.
-fn add_fat_tree(graph: &mut DiGraph<(), (), u32>, levels: &[FatTreeLevel]) {
+fn add_tree(graph: &mut DiGraph<(), (), u32>, levels: &[TreeLevel]) {
     // The first node of the level below.
     let mut first = 0;
-    for below in &levels[..levels.len() - 1] {
+    for pair in levels.windows(2) {
+        let (below, children) = (pair[0], pair[1].leaves / pair[0].leaves);
         let above = graph.node_count();
-        for _ in 0..below.groups.div_ceil(4) * below.links_up() {
+        for _ in 0..pair[1].groups * below.links_up() {
             graph.add_node(());
         }
         for child in 0..below.groups {
             for up in 0..below.links_up() {
                 let node = first + child * below.nodes + up / below.parents;
-                let switch = above + child / 4 * below.links_up() + up;
+                let switch = above + child / children * below.links_up() + up;
                 link(graph, node, switch);
                 link(graph, switch, node);
             }
@@ -382,10 +454,38 @@ mod tests {
         // The CM-5: 2 links up of each leaf, 4 of each 4 leaves, 8 of each 16, 32 of
         // each 64.
         let cm5 = Topology::FatTree { leaves: 256, parents: vec![2, 2, 2, 4] };
-        let up: Vec<usize> = cm5.fat_tree_levels().iter().map(FatTreeLevel::links_up).collect();
+        let up: Vec<usize> = cm5.tree_levels().iter().map(TreeLevel::links_up).collect();
         assert_eq!(up[..4], [2, 4, 8, 32]);
         let switches = 64 * 2 + 16 * 4 + 4 * 8 + 32;
         assert_eq!(counts(&cm5), (256 + switches, 2 * (512 + 256 + 128 + 128)));
+        // A link to and from each cell and each node; one of these levels if there is no other.
+        let cluster = |nodes, cells_per_node| Topology::Cluster { nodes, cells_per_node };
+        assert_eq!(counts(&cluster(16, 4)), (64 + 16 + 1, 2 * (64 + 16)));
+        assert_eq!(counts(&cluster(16, 1)), (16 + 1, 2 * 16));
+        assert_eq!(counts(&cluster(1, 16)), (16 + 1, 2 * 16));
+        assert_eq!(counts(&cluster(1, 1)), (1, 0));
+        // Memory and links grow with the cells and not with the pairs of them.
+        assert_eq!(counts(&cluster(100_000, 1)), (100_001, 200_000));
+    }
+
+    #[test]
+    fn cells_of_a_cluster_reach_each_other_through_the_switches_of_their_nodes() {
+        let cluster = Topology::Cluster { nodes: 3, cells_per_node: 4 };
+        let parameters = crate::Parameters::iwarp();
+        let machine =
+            crate::Machine::new("c", cluster.clone(), parameters, vec![], vec![]).unwrap();
+        for source in machine.endpoints() {
+            let hops = machine.hops_from(source);
+            for target in machine.endpoints() {
+                let expected = match (source == target, source.0 / 4 == target.0 / 4) {
+                    (true, _) => 0,
+                    (_, true) => 2,
+                    _ => 4,
+                };
+                assert_eq!(hops[target.index()], expected, "{source} -> {target}");
+                assert_eq!(cluster.node_of(source) == cluster.node_of(target), expected < 4);
+            }
+        }
     }
 
     #[test]
@@ -394,7 +494,7 @@ mod tests {
             for parents in [vec![1], vec![3, 1], vec![1, 1, 5], vec![2, 2, 2, 4]] {
                 let tree = Topology::FatTree { leaves, parents };
                 let (nodes, _) = counts(&tree);
-                let levels = tree.fat_tree_levels();
+                let levels = tree.tree_levels();
                 assert_eq!(nodes, levels.iter().map(|l| l.groups * l.nodes).sum::<usize>());
                 let parameters = crate::Parameters::iwarp();
                 let machine = crate::Machine::new("t", tree, parameters, vec![], vec![]).unwrap();
@@ -426,6 +526,10 @@ mod tests {
             Topology::FatTree { leaves: 4, parents: vec![1; 40] },
             Topology::FatTree { leaves: 4, parents: vec![u32::MAX] },
             Topology::FatTree { leaves: 1 << 20, parents: vec![4] },
+            Topology::Cluster { nodes: 0, cells_per_node: 4 },
+            Topology::Cluster { nodes: 4, cells_per_node: 0 },
+            Topology::Cluster { nodes: 1 << 20, cells_per_node: 1 << 20 },
+            Topology::Cluster { nodes: u32::MAX, cells_per_node: u32::MAX },
             Topology::Graph { cells: 2, switches: 0, links: vec![(0, 2)] },
             Topology::Graph { cells: 2, switches: 0, links: vec![(1, 1)] },
             Topology::Graph { cells: 2, switches: u32::MAX, links: vec![] },

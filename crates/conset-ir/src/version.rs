@@ -6,16 +6,21 @@
 use crate::image::Image;
 use crate::machine::Machine;
 use crate::schedule::Schedule;
+use crate::topology::Topology;
 
 /// The version of the JSON form of programs that are compiled to steps, and of the text form of
 /// their images.
 pub(crate) const STEPS: u8 = 4;
 
-/// The version of the text and JSON forms needed for a machine: 4 with parameters of messages, or
-/// with parents of a fat-tree, that are not the default; 2 with timed starts; else 1.
+/// The greatest number of channels per cell that programs before version 5 accept.
+const FORMER_CHANNELS: u32 = 4096;
+
+/// The version of the text and JSON forms needed for a machine: 5 for clusters, with their parameters,
+/// and for more than 4096 channels; 4 with parameters of messages, or with parents of a fat-tree, that are
+/// not the default; 2 with timed starts; else 1.
 pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
     match machine_major(machine) {
-        3 => 4,
+        major @ 3.. => major + 1,
         major => major,
     }
 }
@@ -24,7 +29,14 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
 /// machine if they skipped what is new, so they must refuse it, which a minor version does not do.
 pub(crate) fn machine_major(machine: Option<&Machine>) -> u8 {
     let Some(machine) = machine else { return 1 };
-    if machine.topology().has_own_parents() || machine.parameters().has_message_parameters() {
+    let parameters = machine.parameters();
+    if matches!(machine.topology(), Topology::Cluster { .. })
+        || parameters.network_overhead.max(parameters.network_clocks_per_word) > 0
+        || parameters.channels_per_cell.max(parameters.channels_reserved) > FORMER_CHANNELS
+    {
+        4
+    } else if machine.topology().has_own_parents() || machine.parameters().has_message_parameters()
+    {
         3
     } else if machine.parameters().has_timed_starts() {
         2

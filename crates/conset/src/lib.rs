@@ -39,6 +39,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod assemble;
+pub mod batches;
 pub mod bounds;
 pub mod chart;
 pub mod choice;

@@ -406,6 +406,9 @@ impl MessagesSummary {
 pub struct RunSummary {
     /// The set's name.
     pub set: String,
+    /// The number of batches, if these are sums over the batches of a set ([`crate::batches`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batches: Option<u32>,
     /// Phases executed.
     pub phases: usize,
     /// Lower bound on the phases.

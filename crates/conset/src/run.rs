@@ -84,15 +84,23 @@ fn check_bound(schedule: &SetSchedule, clocks: u64) -> Result<(), ExecutionError
     Err(ExecutionError::BoundBeaten { set, clocks, bound, by })
 }
 
+/// Predicted minus measured clocks, in percent of the measured ones.
+pub(crate) fn model_error_percent(predicted: u64, measured: u64) -> f64 {
+    match measured {
+        0 => 0.0,
+        _ => 100.0 * (to_f64(predicted) - to_f64(measured)) / to_f64(measured),
+    }
+}
+
 fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
     let routing = schedule.timetable.routing();
     let set = routing.set();
     let report = &checked.report;
     let parameters = routing.machine().parameters();
-    let error = to_f64(schedule.predicted_clocks) - to_f64(report.clocks);
     let clocks_over_bound = bound_ratio(report.clocks, schedule.bounds.clocks);
     RunSummary {
         set: set.name().to_owned(),
+        batches: None,
         phases: report.phases.len(),
         bound_phases: schedule.bounds.phases,
         bound_phases_by: schedule.bounds.phases_by,
@@ -103,11 +111,7 @@ fn summary(schedule: &SetSchedule, checked: &Checked) -> RunSummary {
         bound_clocks_by: schedule.bounds.clocks_by,
         clocks_over_bound,
         bound_of: BoundOf::of(set),
-        model_error_percent: if report.clocks == 0 {
-            0.0
-        } else {
-            100.0 * error / to_f64(report.clocks)
-        },
+        model_error_percent: model_error_percent(schedule.predicted_clocks, report.clocks),
         connections: set.len(),
         words: report.words,
         word_hops: report.word_hops,

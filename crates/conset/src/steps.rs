@@ -3,7 +3,7 @@
 //! Each set is planned by one planner ([`StepAlgorithm`]) or by all of them. Every plan is priced by
 //! the cost model of messages ([`conset_scheduler::steps::predict`]) with the routes of the machine,
 //! and the cheapest that the checker accepts is kept. The planners are tried in a fixed order: plans
-//! with one level first, then those by halves, then those with several levels of digits. The search of
+//! with one level first, then those by nodes (on clusters) and by halves, then those with several levels of digits. The search of
 //! a set ends at its bound, at a number of plans that was given, or at a limit of pieces, which is a
 //! measure of work and memory.
 //!
@@ -17,11 +17,12 @@ use conset_fabric::messages::MessageRoutes;
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{
     At, Binding, CellId, ConnectionSet, InputError, LinkId, Machine, Origin, Program, Protocol,
-    SetSteps, ShapeError, StepBounds, StepSchedule, Steps,
+    SetSteps, ShapeError, StepBounds, StepSchedule, Steps, Topology,
 };
 use conset_partition_route::bounds::BoundsReport;
 use conset_scheduler::steps::{
-    Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+    Levels, LevelsSpec, PieceRoute, StepOrder, factorisations, least_clocks, least_clocks_direct,
+    predict,
 };
 use serde::Serialize;
 
@@ -37,8 +38,8 @@ pub use compiled::{
 /// The greatest number of levels of the planners that are tried, beside levels of two.
 pub(crate) const LEVELS: usize = 4;
 
-/// Orders of the planners by halves that are tried. With two cells that exchange in each level, the
-/// others differ little from pairwise.
+/// Orders of the planners by halves and by nodes that are tried. With two cells that exchange in each
+/// level of halves, the others differ little from pairwise.
 const HALVES_ORDERS: [StepOrder; 2] = [StepOrder::Loaded, StepOrder::Pairwise];
 
 /// Pieces of all plans of a set after which no further planner is tried.
@@ -54,7 +55,7 @@ pub enum StepAlgorithm {
     Direct(StepOrder),
     /// Recursive exchange: levels of two.
     Recursive,
-    /// Levels or halves.
+    /// Levels, halves or nodes.
     Levels(LevelsSpec),
 }
 
@@ -65,14 +66,14 @@ impl StepAlgorithm {
     /// # Errors
     /// What of it is not known, and what was expected.
     pub fn parse(name: &str) -> Result<Self, ShapeError> {
-        if name.starts_with("levels:") || name.starts_with("halves") {
+        if ["levels:", "halves", "nodes"].iter().any(|head| name.starts_with(head)) {
             return LevelsSpec::parse(name).map(StepAlgorithm::Levels);
         }
         match name {
             "best" => Ok(StepAlgorithm::Best),
             "recursive" => Ok(StepAlgorithm::Recursive),
             _ => StepOrder::parse(name).map(StepAlgorithm::Direct).ok_or_else(|| {
-                let expected = "best, an order, recursive, halves or levels:RxR..";
+                let expected = "best, an order, recursive, halves, nodes or levels:RxR..";
                 ShapeError::new("algorithm", format!("unknown `{name}`; expected {expected}"))
             }),
         }
@@ -108,6 +109,13 @@ impl StepAlgorithm {
             StepAlgorithm::Best => {
                 let mut planners: Vec<Levels> =
                     StepOrder::ALL.map(|order| Levels::direct(machine, order)).into();
+                if has_nodes(machine) {
+                    for order in HALVES_ORDERS {
+                        let spec =
+                            LevelsSpec { route: PieceRoute::Nodes, ..LevelsSpec::new(order) };
+                        planners.push(Levels::of_spec(machine, spec).map_err(wrong)?);
+                    }
+                }
                 for order in HALVES_ORDERS {
                     let spec = LevelsSpec::new(order);
                     planners.push(Levels::of_spec(machine, spec).map_err(wrong)?);
@@ -121,6 +129,12 @@ impl StepAlgorithm {
             }
         })
     }
+}
+
+/// Whether a machine is a cluster with several cells in each of several nodes.
+pub(crate) fn has_nodes(machine: &Machine) -> bool {
+    let topology = machine.topology();
+    matches!(topology, Topology::Cluster { nodes: 2.., cells_per_node: 2.. })
 }
 
 /// Compiles programs to step plans for a machine.

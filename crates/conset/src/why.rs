@@ -558,15 +558,15 @@ fn violated(machine: &Machine, set: &ConnectionSet, routes: &PhaseRoutes) -> Vec
     }
     let load = PhaseLoad::of(machine, routes, None);
     let parameters = machine.parameters();
-    let link_clocks = u64::from(parameters.link_clocks_per_word);
     let access = u64::from(parameters.access_clocks_per_word);
     let is_violated = |route: &conset_ir::RouteRef<'_>| {
         let connection = set.get(route.connection);
         let on = |link: &LinkId| load.links.get(link.index()).map_or(1, |&n| u64::from(n));
-        let slowest = route.links().iter().map(|link| link_clocks * on(link)).max().unwrap_or(0);
+        let round = |link: &LinkId| u64::from(machine.link_clocks(*link)).saturating_mul(on(link));
+        let slowest = route.links().iter().map(round).max().unwrap_or(0);
         let bandwidth = (1000 / access).min(1000u64.checked_div(slowest).unwrap_or(1000));
-        let turns: u64 = route.links().iter().map(on).sum();
-        let latency = (link_clocks.saturating_mul(turns)).saturating_add(2 * access);
+        let rounds = route.links().iter().map(round).fold(0u64, u64::saturating_add);
+        let latency = rounds.saturating_add(2 * access);
         connection.min_bandwidth.is_some_and(|wanted| bandwidth < u64::from(wanted))
             || connection.max_latency.is_some_and(|allowed| latency > u64::from(allowed))
     };

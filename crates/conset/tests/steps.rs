@@ -41,6 +41,7 @@ fn machines() -> impl Strategy<Value = (Arc<Machine>, ConnectionSet)> {
         (1..=40u32).prop_map(|n| format!("fat-tree:{n}")),
         (1..=6u32, 1..=6u32).prop_map(|(a, b)| format!("mesh:{a}x{b}")),
         (1..=5u32).prop_map(|d| format!("hypercube:{d}")),
+        (1..=6u32, 1..=6u32).prop_map(|(a, b)| format!("cluster:{a}x{b}")),
     ];
     let rates = (1..30u32, 1..30u32, 0..60u32, 0..60u32, 0..5u32, 1..10u32);
     let usual = any::<bool>();
@@ -138,6 +139,7 @@ fn machines_with_dead_cells() -> impl Strategy<Value = (Arc<Machine>, Connection
         (1..=130u32).prop_map(|n| format!("fat-tree:{n}")),
         (1..=11u32, 1..=11u32).prop_map(|(a, b)| format!("mesh:{a}x{b}")),
         (1..=4u32, 1..=4u32, 1..=8u32).prop_map(|(a, b, c)| format!("torus:{a}x{b}x{c}")),
+        (1..=11u32, 1..=11u32).prop_map(|(a, b)| format!("cluster:{a}x{b}")),
     ];
     (specs, proptest::collection::vec(any::<u32>(), 0..4)).prop_flat_map(|(spec, dead)| {
         let machine = Machine::from_spec(&spec).unwrap();
@@ -160,12 +162,13 @@ fn machines_with_dead_cells() -> impl Strategy<Value = (Arc<Machine>, Connection
 }
 
 /// Routes by digits with their own places or with any, whose radices depend on the number of cells,
-/// and by halves.
+/// by halves, and by nodes.
 #[derive(Clone, Debug)]
 enum AnyRoute {
     Digits(usize),
     Places(usize, Vec<Vec<(bool, usize)>>),
     Halves(u32),
+    Nodes,
 }
 
 impl AnyRoute {
@@ -187,6 +190,7 @@ impl AnyRoute {
             AnyRoute::Halves(share) => {
                 PieceRoute::Halves(Share::parse(&format!("0.{share:03}")).unwrap())
             }
+            AnyRoute::Nodes => PieceRoute::Nodes,
         }
     }
 }
@@ -198,6 +202,7 @@ fn routes() -> impl Strategy<Value = AnyRoute> {
         (any::<usize>(), proptest::collection::vec(place, 0..4))
             .prop_map(|(row, places)| AnyRoute::Places(row, places)),
         (1..1000u32).prop_map(AnyRoute::Halves),
+        Just(AnyRoute::Nodes),
     ]
 }
 

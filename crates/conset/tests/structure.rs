@@ -56,6 +56,7 @@ fn dependencies_point_down_and_stages_do_not_know_each_other() {
         ("verify", &["conset-ir"]),
         ("codegen", &["conset-ir", "conset-verify"]),
         ("fabric", &["conset-ir"]),
+        ("second-simulator", &["conset-ir"]),
         ("runtime", &["conset-ir", "conset-fabric"]),
     ]);
     for (folder, allowed) in allowed {

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use conset_ir::convert::index;
 use conset_ir::{LinkId, Machine};
 
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
@@ -21,7 +22,7 @@ pub(crate) struct Base<T> {
     pub(crate) now: u64,
     pub(crate) network: Network,
     /// The words on links.
-    pub(crate) in_flight: DelayQueue<LinkTransfer>,
+    pub(crate) in_flight: InFlight,
     pub(crate) detector: PeriodDetector,
     timers: BinaryHeap<Reverse<(u64, T)>>,
     /// The driver's timers that expired and were not reported yet.
@@ -32,19 +33,19 @@ pub(crate) struct Base<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BaseSnapshot {
     network: NetworkSnapshot,
-    in_flight: DelayQueueSnapshot<LinkTransfer>,
+    in_flight: [DelayQueueSnapshot<LinkTransfer>; 2],
 }
 
 impl<T: Ord> Base<T> {
     /// The machine at clock 0, with no channels.
     pub(crate) fn new(machine: Arc<Machine>) -> Self {
         let parameters = machine.parameters();
-        let (link, access) = (parameters.link_clocks_per_word, parameters.access_clocks_per_word);
+        let links = machine.link_clocks_range();
         Self {
             now: 0,
             network: Network::new(machine.link_count(), parameters.channel_depth),
-            in_flight: DelayQueue::new(link),
-            detector: PeriodDetector::new(link, access),
+            in_flight: InFlight::new(&machine),
+            detector: PeriodDetector::new(links, parameters.access_clocks_per_word),
             timers: BinaryHeap::new(),
             expired: Vec::new(),
             machine,
@@ -124,5 +125,94 @@ impl<T: Ord> Base<T> {
         self.in_flight.delay(clocks);
         self.now += clocks;
         clocks
+    }
+}
+
+/// The words on links. Of machines with links of two rates, those on the slower links are in a queue
+/// of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight {
+    queues: [DelayQueue<LinkTransfer>; 2],
+    /// Whether each link is a slower one; empty if all links are alike.
+    is_slow: Vec<bool>,
+    /// Reused memory.
+    slow: Vec<LinkTransfer>,
+}
+
+impl InFlight {
+    fn new(machine: &Machine) -> Self {
+        let [fast, slow] = machine.link_clocks_range();
+        let links = if fast < slow { machine.link_count() } else { 0 };
+        let is_slow = |row| machine.link_clocks(LinkId::from_index(row)) == slow;
+        Self {
+            queues: [fast, slow].map(DelayQueue::new),
+            is_slow: (0..links).map(is_slow).collect(),
+            slow: Vec::new(),
+        }
+    }
+
+    /// Starts all transfers at clock `now`, and empties the vector.
+    #[inline]
+    fn start(&mut self, now: u64, transfers: &mut Vec<LinkTransfer>) {
+        if !self.is_slow.is_empty() {
+            let is_slow = |transfer: &LinkTransfer| self.is_slow[index(transfer.link())];
+            self.slow.extend(transfers.iter().copied().filter(is_slow));
+            transfers.retain(|transfer| !is_slow(transfer));
+            self.queues[1].start(now, &mut self.slow);
+        }
+        self.queues[0].start(now, transfers);
+    }
+
+    /// The clock at which the next transfer ends.
+    #[inline]
+    pub(crate) fn next_end(&self) -> Option<u64> {
+        let [fast, slow] = self.queues.each_ref().map(DelayQueue::next_end);
+        match (fast, slow) {
+            (Some(fast), Some(slow)) => Some(fast.min(slow)),
+            (one, None) | (None, one) => one,
+        }
+    }
+
+    /// Removes the transfers that end at `now`. The vector is to be returned with
+    /// [`InFlight::recycle`].
+    #[inline]
+    pub(crate) fn take_ended(&mut self, now: u64) -> Vec<LinkTransfer> {
+        let mut ended = self.queues[0].take_ended(now);
+        if !self.is_slow.is_empty() {
+            let slow = self.queues[1].take_ended(now);
+            ended.extend_from_slice(&slow);
+            self.queues[1].recycle(slow);
+        }
+        ended
+    }
+
+    /// Takes back the memory of ended transfers.
+    pub(crate) fn recycle(&mut self, ended: Vec<LinkTransfer>) {
+        self.queues[0].recycle(ended);
+    }
+
+    /// Drops all transfers.
+    pub(crate) fn clear(&mut self) {
+        self.queues.iter_mut().for_each(DelayQueue::clear);
+    }
+
+    /// The transfers in progress.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = LinkTransfer> + '_ {
+        self.queues.iter().flat_map(DelayQueue::iter)
+    }
+
+    fn save(&self, now: u64, snapshots: &mut [DelayQueueSnapshot<LinkTransfer>; 2]) {
+        for (queue, snapshot) in self.queues.iter().zip(snapshots) {
+            queue.save(now, snapshot);
+        }
+    }
+
+    fn matches(&self, now: u64, snapshots: &[DelayQueueSnapshot<LinkTransfer>; 2]) -> bool {
+        self.queues.iter().zip(snapshots).all(|(queue, snapshot)| queue.matches(now, snapshot))
+    }
+
+    fn delay(&mut self, clocks: u64) {
+        self.queues.iter_mut().for_each(|queue| queue.delay(clocks));
     }
 }

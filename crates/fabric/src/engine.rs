@@ -88,7 +88,8 @@ pub struct Engine {
     /// Ports that move a word.
     access: DelayQueue<u32>,
     /// Ports that open a stream.
-    setup: DelayQueue<u32>,
+    /// The openings of streams within a node, and between nodes.
+    setup: [DelayQueue<u32>; 2],
     /// The clock from which planned starts count, the end of the switch; `None` on a machine
     /// without timed starts.
     epoch: Option<u64>,
@@ -111,7 +112,8 @@ impl Engine {
             agents: Agents::new(machine.agent_count(), parameters),
             tables: LoadedTables::default(),
             access: DelayQueue::new(parameters.access_clocks_per_word),
-            setup: DelayQueue::new(parameters.stream_setup),
+            setup: [0, parameters.network_overhead]
+                .map(|overhead| DelayQueue::new(parameters.stream_setup + overhead)),
             epoch: parameters.has_timed_starts().then_some(0),
             snapshot: Box::default(),
             base: Base::new(machine),
@@ -186,7 +188,7 @@ impl Engine {
         self.base.network.load(written.channels, written.served);
         self.base.in_flight.clear();
         self.access.clear();
-        self.setup.clear();
+        self.setup.iter_mut().for_each(DelayQueue::clear);
         self.epoch = self.epoch.map(|_| self.base.now);
         Ok(())
     }
@@ -195,9 +197,14 @@ impl Engine {
     /// after [`Engine::run`] has returned. If not, only timers and new operations can change the
     /// state.
     pub fn is_moving(&self) -> bool {
-        let opening = [self.setup.next_end(), self.agents.next_start()];
         let words = [self.base.in_flight.next_end(), self.access.next_end()];
-        words.iter().chain(&opening).any(Option::is_some)
+        words.iter().chain(&self.next_openings()).any(Option::is_some)
+    }
+
+    /// The clocks at which an opening ends, and at which one may start.
+    fn next_openings(&self) -> [Option<u64>; 3] {
+        let [inside, between] = self.setup.each_ref().map(DelayQueue::next_end);
+        [inside, between, self.agents.next_start()]
     }
 
     /// The words left in channels, as a fault; `None` if all channels are empty.
@@ -220,7 +227,7 @@ impl Engine {
         self.agents.load(0);
         self.base.in_flight.clear();
         self.access.clear();
-        self.setup.clear();
+        self.setup.iter_mut().for_each(DelayQueue::clear);
         words
     }
 
@@ -254,8 +261,10 @@ impl Engine {
         }
         let row = self.tables.gate(cell, operation)?;
         let start = self.epoch.map_or(0, |epoch| epoch.saturating_add(operation.start));
+        let start = start.min(LATEST_START);
+        let is_between_nodes = self.base.machine.is_between_nodes(ends.source, ends.target);
         let operation =
-            SubmittedOperation::new(cell, operation, row, start.min(LATEST_START), submission);
+            SubmittedOperation::new(cell, operation, row, start, is_between_nodes, submission);
         self.base.detector.reset();
         Ok(OperationId(self.agents.submit(operation)))
     }
@@ -326,7 +335,7 @@ impl Engine {
     fn skip(&mut self, period: u64, data: &mut dyn Payload) {
         let past = &*self.snapshot;
         let mut limit = self.base.skip_limit(period);
-        for at in [self.setup.next_end(), self.agents.next_start()].into_iter().flatten() {
+        for at in self.next_openings().into_iter().flatten() {
             limit.before(self.base.now, period, at);
         }
         self.agents.limit_skip(&past.agents, &mut limit);
@@ -339,7 +348,7 @@ impl Engine {
     }
 
     /// Starts every action that can start in the present clock.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         loop {
             self.base.network.settle();
             self.agents.handle_reports(&mut self.base.network);
@@ -352,14 +361,15 @@ impl Engine {
         }
         self.base.start_transfers();
         self.access.start(self.base.now, &mut self.agents.started);
-        self.setup.start(self.base.now, &mut self.agents.opening);
+        for (setup, opening) in self.setup.iter_mut().zip(&mut self.agents.opening) {
+            setup.start(self.base.now, opening);
+        }
     }
 
     /// Advances to the next clock in which an action ends; `false` if nothing is in progress.
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
         let words = [self.base.in_flight.next_end(), self.access.next_end()];
-        let next = words.into_iter().chain([self.setup.next_end(), self.base.next_timer()]);
-        let next = next.chain([self.agents.next_start()]);
+        let next = words.into_iter().chain([self.base.next_timer()]).chain(self.next_openings());
         let Some(now) = next.flatten().min() else { return false };
         self.base.now = now;
         // All words arrive before any action starts.
@@ -369,21 +379,23 @@ impl Engine {
         for &port in &ports {
             self.agents.end_word(port, &mut self.base.network, data);
         }
-        let opened = self.setup.take_ended(now);
-        for &port in &opened {
+        let opened = self.setup.each_mut().map(|setup| setup.take_ended(now));
+        for &port in opened.iter().flatten() {
             self.agents.end_setup(port, &self.base.network);
         }
         self.base.network.serve_links(&transfers);
         self.agents.handle_reports(&mut self.base.network);
-        for free in [&ports, &opened] {
+        for free in [&ports, &opened[0], &opened[1]] {
             self.agents.serve_ports(now, free, &mut self.base.network);
         }
         self.base.in_flight.recycle(transfers);
         self.access.recycle(ports);
-        if self.agents.wake(now) | !opened.is_empty() {
+        if self.agents.wake(now) | opened.iter().any(|opened| !opened.is_empty()) {
             self.base.detector.reset();
         }
-        self.setup.recycle(opened);
+        for (setup, opened) in self.setup.iter_mut().zip(opened) {
+            setup.recycle(opened);
+        }
         while let Some(key) = self.base.pop_expired() {
             self.base.expired.push(key);
         }

@@ -50,9 +50,10 @@ pub(crate) enum DetectorAction {
 
 impl PeriodDetector {
     /// A detector for a machine with these clocks per word on links and at agents.
-    pub(crate) fn new(link: u32, access: u32) -> Self {
-        let (link, access) = (u64::from(link), u64::from(access));
-        let window = link / gcd(link, access) * access * SHARES;
+    pub(crate) fn new(links: [u32; 2], access: u32) -> Self {
+        let [fast, slow] = links.map(u64::from);
+        let common = |a: u64, b: u64| (a / gcd(a, b)).saturating_mul(b);
+        let window = common(common(fast, slow), u64::from(access)).saturating_mul(SHARES);
         Self { window, next: window, taken: None, quiet: false, age: 0, limit: 1 }
     }
 

@@ -74,6 +74,14 @@ pub(crate) struct LinkTransfer {
     to: u32,
 }
 
+impl LinkTransfer {
+    /// The link that it crosses.
+    #[inline]
+    pub(crate) fn link(&self) -> u32 {
+        self.link
+    }
+}
+
 /// All channels in use and all links of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
@@ -146,7 +154,7 @@ impl Network {
         self.clients.resize(index(first), Client::NONE);
         for (row, channel) in self.channels.iter().enumerate() {
             if let Some(state) = self.links.get(index(channel.server)) {
-                let client = index(state.first) + usize::from(channel.slot);
+                let client = index(state.first) + index(channel.slot);
                 self.clients[client] = Client { row: to_u32(row), next: channel.next };
             }
         }
@@ -162,19 +170,19 @@ impl Network {
 
     /// Makes gate channel `row`, in which words wait, forward over `link` to channel `next`, as
     /// client `slot` of the link, up to the word with index `last`.
-    pub(crate) fn connect(&mut self, row: u32, (link, slot): (u32, u16), next: u32, last: u32) {
-        let client = index(self.links[index(link)].first) + usize::from(slot);
+    pub(crate) fn connect(&mut self, row: u32, (link, slot): (u32, u32), next: u32, last: u32) {
+        let client = index(self.links[index(link)].first) + index(slot);
         self.clients[client] = Client { row, next };
         let channel = &mut self.channels[index(row)];
         (channel.server, channel.slot) = (link, slot);
         (channel.next, channel.last) = (next, last);
-        self.make_ready(link, u32::from(slot));
+        self.make_ready(link, slot);
     }
 
     /// Makes client `slot` of `link` a gate channel again and returns it. The last word must have
     /// left the channel.
-    pub(crate) fn disconnect(&mut self, (link, slot): (u32, u16)) -> u32 {
-        let client = index(self.links[index(link)].first) + usize::from(slot);
+    pub(crate) fn disconnect(&mut self, (link, slot): (u32, u32)) -> u32 {
+        let client = index(self.links[index(link)].first) + index(slot);
         let Client { row, .. } = std::mem::replace(&mut self.clients[client], Client::NONE);
         let channel = &mut self.channels[index(row)];
         (channel.server, channel.slot) = (GATE, 0);
@@ -245,7 +253,7 @@ impl Network {
                 self.misrouted.get_or_insert(row);
             }
             link => {
-                let slot = u32::from(channel.slot);
+                let slot = channel.slot;
                 self.make_ready(link, slot);
             }
         }
@@ -282,7 +290,7 @@ impl Network {
     #[inline]
     fn wake_channel(&mut self, row: u32) {
         let Channel { server, slot, .. } = self.channels[index(row)];
-        self.make_ready(server, u32::from(slot));
+        self.make_ready(server, slot);
     }
 
     #[cold]

@@ -31,8 +31,6 @@ impl RoundRobin {
         if clients <= 64 {
             return;
         }
-        // Until now the client after the 64th was the first.
-        self.pointer = if self.overflow.is_none() { self.pointer % 64 } else { self.pointer };
         let words = self.overflow.get_or_insert_default();
         words.resize((clients - 64).div_ceil(64).max(words.len()), 0);
     }

@@ -75,7 +75,6 @@ impl LoadedTables {
                             served.push((link.0, 0));
                         }
                         self.counts[link.index()] += 1;
-                        let slot = u16::try_from(slot).expect("one row per channel of the cell");
                         Channel::new(link.0, slot, next)
                     }
                 });

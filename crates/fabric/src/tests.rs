@@ -2,6 +2,7 @@
 
 #[path = "../tests/build/mod.rs"]
 mod build;
+mod specification;
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};

@@ -182,8 +182,7 @@ fn bounds_with_budget(
     phases.extend(flow::phases(machine, set, tightest(&phases).value));
     let switches =
         u128::from(tightest(&phases).value) * u128::from(machine.parameters().switch_clocks());
-    let setup = machine.parameters().stream_setup;
-    let mut clocks = vec![agent_bound(machine, set, setup)];
+    let mut clocks = vec![agent_bound(machine, set, true)];
     clocks.extend(link_bound(machine, shortest.word_hops));
     clocks.extend(cuts::bounds(machine, set));
     let known = clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
@@ -293,27 +292,31 @@ fn total_bound(machine: &Machine, channels: u128) -> Bound {
     }
 }
 
-/// The load of the busiest agent, where opening a stream takes `setup` clocks.
-fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> LoadBound {
+/// The load of the busiest agent, with or without the clocks to open streams.
+fn agent_bound(machine: &Machine, set: &ConnectionSet, with_setups: bool) -> LoadBound {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
-    let setup = u128::from(setup);
     let streams = u128::from(parameters.streams);
-    let mut out = vec![(0u128, 0u128); machine.agent_count()];
+    // Words, streams, and clocks to open them.
+    let mut out = vec![(0u128, 0u128, 0u128); machine.agent_count()];
     let mut into = out.clone();
     for connection in set.connections() {
+        let overhead = machine.network_overhead(connection.source, connection.target);
+        let setup = u128::from(parameters.stream_setup) + u128::from(overhead);
         for (loads, cell) in [(&mut out, connection.source), (&mut into, connection.target)] {
-            loads[cell.index()].0 += u128::from(connection.words);
-            loads[cell.index()].1 += 1;
+            let load = &mut loads[cell.index()];
+            load.0 += u128::from(connection.words);
+            load.1 += 1;
+            load.2 += if with_setups { setup } else { 0 };
         }
     }
-    let clocks = |(words, opened): (u128, u128)| match streams {
-        1 => words * access + opened * setup,
-        _ => (words * access).max((opened * setup).div_ceil(streams)),
+    let clocks = |words: u128, setups: u128| match streams {
+        1 => words * access + setups,
+        _ => (words * access).max(setups.div_ceil(streams)),
     };
-    let both = |(out, into): (&(u128, u128), &(u128, u128))| match parameters.duplex {
-        Duplex::Full => clocks(*out).max(clocks(*into)),
-        Duplex::Half => clocks((out.0 + into.0, out.1 + into.1)),
+    let both = |(out, into): (&(u128, u128, u128), &(u128, u128, u128))| match parameters.duplex {
+        Duplex::Full => clocks(out.0, out.2).max(clocks(into.0, into.2)),
+        Duplex::Half => clocks(out.0 + into.0, out.2 + into.2),
     };
     let loads: Vec<u128> = out.iter().zip(&into).map(both).collect();
     let (cell, clocks) = first_greatest(&loads);
@@ -332,7 +335,8 @@ fn agent_bound(machine: &Machine, set: &ConnectionSet, setup: u32) -> LoadBound 
 /// The average load of the links. `None` if there is no link (then no word needs one).
 fn link_bound(machine: &Machine, word_hops: u128) -> Option<LoadBound> {
     let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
-    let clocks = word_hops * u128::from(machine.parameters().link_clocks_per_word);
+    let [fastest, _] = machine.link_clocks_range();
+    let clocks = word_hops * u128::from(fastest);
     (links > 0).then(|| LoadBound {
         binding: Binding::AverageLink,
         clocks: clocks.div_ceil(wide(links)),

@@ -89,7 +89,8 @@ pub(crate) fn too_long(set: &ConnectionSet, channels: u128, most: u128) -> Infea
         connections: Vec::new(),
         fixes: vec![
             Fix::Other(
-                "split the set into several, or use a smaller machine, where routes are shorter"
+                "run the set in batches, or use a smaller machine, where \
+                 routes are shorter"
                     .to_owned(),
             ),
             Fix::Other(format!(

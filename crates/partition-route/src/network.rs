@@ -5,7 +5,7 @@
 //! switches are included. Distances are hops over live links.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, FatTreeLevel, Machine};
+use conset_ir::{CellId, Machine, TreeLevel};
 
 /// The hop count of a cell that cannot be reached.
 pub const UNREACHABLE: u32 = u32::MAX;
@@ -97,8 +97,8 @@ pub struct Network {
     pub(crate) links: Vec<u32>,
     /// The dimensions of a grid without dead cells or links, and whether they close to rings.
     grid: Option<(Vec<u32>, bool)>,
-    /// The levels of a fat-tree without dead cells or links; else none.
-    tree: Vec<FatTreeLevel>,
+    /// The levels of a fat-tree or cluster without dead cells or links; else none.
+    tree: Vec<TreeLevel>,
 }
 
 impl Network {
@@ -119,7 +119,7 @@ impl Network {
         let whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
         let dims = if whole { machine.topology().dims() } else { None };
         let grid = dims.map(|dims| (dims, machine.topology().wraps()));
-        let tree = if whole { machine.topology().fat_tree_levels() } else { Vec::new() };
+        let tree = if whole { machine.topology().tree_levels() } else { Vec::new() };
         Self { cells, next, back, links, grid, tree }
     }
 
@@ -218,7 +218,7 @@ impl BoundedBfs {
 /// Hops to the targets of a set, for A* searches.
 ///
 /// Small machines have a table with a row for each target. In large grids hops are the sum over the
-/// dimensions, in large fat-trees they follow from the cell numbers. In other large machines each
+/// dimensions, in large fat-trees and clusters they follow from the cell numbers. In other large machines each
 /// search runs a breadth-first search around its target, up to the distance of its source.
 #[derive(Clone, Debug)]
 pub struct Distances {
@@ -234,22 +234,23 @@ pub struct Distances {
 enum Implicit {
     BoundedBfs(BoundedBfs),
     Grid { grid: Grid, target: u32 },
-    FatTree(FatTreeHops),
+    Tree(TreeHops),
 }
 
-/// Hops to leaves of a fat-tree: up to the smallest group that contains both cells, and down.
+/// Hops to leaves of a fat-tree or cluster: up to the smallest group that contains both cells, and
+/// down.
 #[derive(Clone, Debug)]
-struct FatTreeHops {
-    /// By level: its first cell, and the number of switches of a group.
-    levels: Vec<(u32, u32)>,
+pub(crate) struct TreeHops {
+    /// By level: its first cell, and the numbers of switches and of leaves of a group.
+    levels: Vec<(u32, u32, u32)>,
     target: u32,
 }
 
-impl FatTreeHops {
-    fn new(tree: &[FatTreeLevel]) -> Self {
+impl TreeHops {
+    fn new(tree: &[TreeLevel]) -> Self {
         let mut first = 0;
         let levels = tree.iter().map(|level| {
-            let row = (first, to_u32(level.nodes));
+            let row = (first, to_u32(level.nodes), to_u32(level.leaves));
             first += to_u32(level.groups * level.nodes);
             row
         });
@@ -257,14 +258,13 @@ impl FatTreeHops {
     }
 
     fn hops(&self, cell: u32) -> u32 {
-        let above = self.levels.partition_point(|&(first, _)| first <= cell);
-        let (first, switches) = self.levels[above - 1];
-        let (own, group) = (to_u32(above) - 1, (cell - first) / switches);
-        let mut level = own;
-        while group >> (2 * (level - own)) != self.target >> (2 * level) {
-            level += 1;
-        }
-        2 * level - own
+        let above = self.levels.partition_point(|&(first, ..)| first <= cell);
+        let (first, switches, leaves) = self.levels[above - 1];
+        let leaf = (cell - first) / switches * leaves;
+        let rows = self.levels[above - 1..].iter();
+        // All leaves are in one group of the highest level.
+        let up = rows.take_while(|&&(_, _, leaves)| leaf / leaves != self.target / leaves).count();
+        2 * to_u32(up) + to_u32(above) - 1
     }
 }
 
@@ -348,7 +348,7 @@ impl Distances {
         if cells >= usize::from(u16::MAX) || used.len().saturating_mul(cells) > TABLE {
             let implicit = match (network.grid(), &network.tree[..]) {
                 (Some(grid), _) => Implicit::Grid { grid, target: 0 },
-                (None, [_, ..]) => Implicit::FatTree(FatTreeHops::new(&network.tree)),
+                (None, [_, ..]) => Implicit::Tree(TreeHops::new(&network.tree)),
                 (None, []) => Implicit::BoundedBfs(bfs),
             };
             return Self {
@@ -385,7 +385,7 @@ impl Distances {
                 bfs.run(&network.back, target, |cell, _| cell == source);
             }
             Some(Implicit::Grid { target: to, .. }) => *to = target,
-            Some(Implicit::FatTree(tree)) => tree.target = target,
+            Some(Implicit::Tree(tree)) => tree.target = target,
             None => self.row_start = index(self.row_of[index(target)]) * self.cells,
         }
         self.to_target(source)
@@ -398,7 +398,7 @@ impl Distances {
         match &self.implicit {
             Some(Implicit::BoundedBfs(bfs)) => bfs.hops(cell),
             Some(Implicit::Grid { grid, target }) => grid.between(cell, *target),
-            Some(Implicit::FatTree(tree)) => tree.hops(cell),
+            Some(Implicit::Tree(tree)) => tree.hops(cell),
             None => match self.rows[self.row_start + index(cell)] {
                 u16::MAX => UNREACHABLE,
                 hops => u32::from(hops),
@@ -412,18 +412,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hops_of_a_fat_tree_are_those_that_a_search_finds() {
+    fn hops_of_a_tree_are_those_that_a_search_finds() {
         let counts = [1, 2, 4, 5, 16, 17, 64, 100, 300];
-        for (leaves, parents) in counts.into_iter().flat_map(|n| [(n, "1.2"), (n, "2.2.1.3")]) {
-            let machine = Machine::from_spec(&format!("fat-tree:{leaves}/{parents}")).unwrap();
+        let fat_trees = counts.into_iter().flat_map(|leaves| {
+            ["1.2", "2.2.1.3"].map(|parents| format!("fat-tree:{leaves}/{parents}"))
+        });
+        let clusters = ["1", "7", "1x5", "3x4", "5x3"].map(|sizes| format!("cluster:{sizes}"));
+        for spec in fat_trees.chain(clusters) {
+            let machine = Machine::from_spec(&spec).unwrap();
             let network = Network::new(&machine);
-            let mut tree = FatTreeHops::new(&network.tree);
+            let mut tree = TreeHops::new(&network.tree);
             let mut bfs = BoundedBfs::new(network.cells);
-            for target in 0..leaves {
+            for target in 0..machine.agent_count() as u32 {
                 bfs.run(&network.back, target, |_, _| false);
                 tree.target = target;
                 for cell in 0..network.cells as u32 {
-                    assert_eq!(tree.hops(cell), bfs.hops(cell), "{leaves}: {cell} to {target}");
+                    assert_eq!(tree.hops(cell), bfs.hops(cell), "{spec}: {cell} to {target}");
                 }
             }
         }

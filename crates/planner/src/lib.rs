@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::as_conversions)]
 
+mod batches;
 #[cfg(test)]
 mod cases;
 pub mod dense_pathfinder;
@@ -48,6 +49,7 @@ mod load_annealing;
 mod local_search;
 mod max_tree;
 mod merge_phases;
+mod one_phase;
 mod path_search;
 mod paths;
 mod phase_packing;
@@ -65,6 +67,7 @@ mod translation_symmetry;
 pub mod windowed_pathfinder;
 mod work;
 
+pub use batches::batches;
 pub use interrupt::Interrupt;
 pub use local_search::{Runner, Streamed, local_search};
 pub use merge_phases::{TriedPairs, merge_phases, mergeable};

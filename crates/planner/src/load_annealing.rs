@@ -331,7 +331,8 @@ impl<'a> Annealing<'a> {
             if used >= channels {
                 CLOSED
             } else {
-                UNIT + UNIT * used * used / (channels * channels)
+                let [used, all] = [used, channels].map(|count| u64::from(count) * u64::from(count));
+                UNIT + to_u32(u64::from(UNIT) * used / all)
             }
         };
         let link = |edge: usize| {

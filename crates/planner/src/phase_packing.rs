@@ -182,11 +182,11 @@ impl Footprint {
 #[derive(Default)]
 struct OpenPhase {
     /// Channels taken on each cell.
-    taken: Vec<u16>,
+    taken: Vec<u32>,
     /// Rounds in it.
-    rounds: u16,
+    rounds: u32,
     /// By port, then by edge: the last of its rounds that keeps it busy, counted from 1.
-    last: Vec<u16>,
+    last: Vec<u32>,
     /// By edge: its routes, and how many there may be for what they ask.
     shared: Vec<(u32, u32)>,
 }
@@ -260,8 +260,7 @@ impl Packer<'_> {
     fn take(&mut self, used: &[u32], need: impl Fn(u32) -> u32, round: &[Footprint]) -> u32 {
         let ports = 2 * self.cells;
         let fits = |phase: &OpenPhase| {
-            let free =
-                |&cell: &u32| u32::from(phase.taken[index(cell)]) + need(cell) <= self.channels;
+            let free = |&cell: &u32| phase.taken[index(cell)] + need(cell) <= self.channels;
             let asks = |one: &Footprint| {
                 self.requirements
                     .is_none_or(|requirements| phase.meets_requirements(requirements, one))
@@ -272,7 +271,7 @@ impl Packer<'_> {
         let place = found.unwrap_or_else(|| self.add_phase());
         let phase = &mut self.open[place];
         for &cell in used {
-            phase.taken[index(cell)] += u16::try_from(need(cell)).unwrap_or(u16::MAX);
+            phase.taken[index(cell)] += need(cell);
         }
         if !round.is_empty() {
             phase.note(ports, self.requirements, round);

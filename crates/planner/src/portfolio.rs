@@ -7,6 +7,7 @@
 //!
 //! | planner | for | how |
 //! |---|---|---|
+//! | [`Planner::OnePhase`] | networks without cycles whose channels suffice for all connections | `one_phase`: one phase with the only routes |
 //! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: products of the contention-free rounds of rings (`ring_aapc`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
 //! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: plans one connection and copies it to all translates |
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a coloring without conflicts at agents and few at links; `phase_packing` |
@@ -40,14 +41,16 @@ use crate::plan::Found;
 use crate::problem::{Problem, ports};
 use crate::work::Work;
 use crate::{
-    dense_pathfinder, edge_coloring, first_fit, load_annealing, phase_packing, phase_pathfinder,
-    preemptive_list, round_pathfinder, slot_pathfinder, torus_aapc, translation_slots,
-    translation_symmetry, windowed_pathfinder,
+    dense_pathfinder, edge_coloring, first_fit, load_annealing, one_phase, phase_packing,
+    phase_pathfinder, preemptive_list, round_pathfinder, slot_pathfinder, torus_aapc,
+    translation_slots, translation_symmetry, windowed_pathfinder,
 };
 
 /// A planner of the portfolio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planner {
+    /// One phase with the only routes, on networks without cycles.
+    OnePhase,
     /// The closed-form rounds of all-to-all communication on a torus.
     TorusAapc,
     /// Phases for translation-invariant sets: one connection is planned for all its translates.
@@ -78,6 +81,7 @@ impl Planner {
     /// The name of the planner in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Planner::OnePhase => "one-phase",
             Planner::TorusAapc => "torus-aapc",
             Planner::TranslationSymmetry => "translation-symmetry",
             Planner::EdgeColoring => "edge-coloring",
@@ -217,6 +221,7 @@ pub fn plans(
     let &PlannerOptions { seed, doubled, .. } = options;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
+        Planner::OnePhase => one_phase_plan(machine, set)?.into_iter().collect(),
         Planner::TorusAapc => torus_aapc_plans(machine, set)?,
         Planner::TranslationSymmetry => {
             translation_symmetry_plan(machine, set)?.into_iter().collect()
@@ -300,6 +305,21 @@ fn is_constrained(set: &ConnectionSet) -> bool {
 
 fn is_whole(machine: &Machine) -> bool {
     machine.dead_cells().is_empty() && machine.dead_links().is_empty()
+}
+
+fn one_phase_plan(
+    machine: &Arc<Machine>,
+    set: &Arc<ConnectionSet>,
+) -> Result<Option<Routed>, Infeasible> {
+    if set.has_requirements() || set.is_empty() {
+        return Ok(None);
+    }
+    let network = Network::new(machine);
+    let channels = machine.parameters().channels_per_cell;
+    let Some(paths) = one_phase::paths(&network, set, channels) else { return Ok(None) };
+    let members = [(0..to_u32(set.len())).collect()];
+    let routing = number(machine, set, &members, &paths)?;
+    Ok(Some(Routed { routing, rounds: None, starts: None }))
 }
 
 fn torus_aapc_plans(

@@ -38,6 +38,9 @@ pub(crate) struct Hold {
     pub(crate) clocks: u64,
 }
 
+/// Channels of a cell that are not limited by the number of connections.
+const CHANNELS: u32 = 1 << 12;
+
 /// The hop count of an unreachable cell.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
@@ -89,7 +92,8 @@ impl<'a> Problem<'a> {
             capacity: capacities(machine, &network),
             ports: ports(machine, set),
             port_count: parameters.duplex.port_count(cells),
-            channels: parameters.channels_per_cell,
+            // More channels than connections are never used.
+            channels: parameters.channels_per_cell.min(to_u32(set.len()).max(CHANNELS)),
             word_clocks: parameters.word_clocks(),
             link_clocks: u64::from(parameters.link_clocks_per_word),
             setup: u64::from(parameters.stream_setup),

@@ -23,7 +23,7 @@
 //! Connections between the same two cells are in the same round.
 
 use conset_ir::convert::to_u32;
-use conset_ir::{ConnectionSet, Topology};
+use conset_ir::{Connection, ConnectionSet, Topology};
 
 use super::paths::Paths;
 use super::ring_aapc::{Ring, Step};
@@ -42,32 +42,68 @@ struct Dimension {
     ring: Ring,
 }
 
+/// The dimensions of a torus, ring or hypercube whose rounds are known.
+struct RoundGrid {
+    dimensions: Vec<Dimension>,
+    /// The numbers modulo which the steps of a round add up to the same.
+    shifts: u32,
+}
+
+impl RoundGrid {
+    /// `None` where the topology has no rounds.
+    fn new(topology: &Topology) -> Option<Self> {
+        if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
+            return None;
+        }
+        let mut stride = 1;
+        let mut dimensions = Vec::new();
+        for size in topology.dims()? {
+            dimensions.extend(Ring::new(size).map(|ring| Dimension { size, stride, ring }));
+            stride = stride.checked_mul(size)?;
+        }
+        if dimensions.is_empty() {
+            return None;
+        }
+        let shifts = dimensions.iter().map(|d| d.ring.steps()).max().unwrap_or(0).max(2);
+        Some(Self { dimensions, shifts })
+    }
+
+    /// The steps of a connection, one for each dimension.
+    fn steps(&self, connection: &Connection, steps: &mut Vec<Step>) {
+        let (s, t) = (connection.source.0, connection.target.0);
+        steps.clear();
+        steps.extend(
+            self.dimensions
+                .iter()
+                .map(|d| d.ring.step_of(s / d.stride % d.size, t / d.stride % d.size)),
+        );
+    }
+}
+
+/// For each connection a number that increases with its round; connections of the same round have
+/// the same. `None` where the topology has no rounds.
+pub(super) fn round_keys(topology: &Topology, set: &ConnectionSet) -> Option<Vec<u64>> {
+    let grid = RoundGrid::new(topology)?;
+    let mut steps = Vec::with_capacity(grid.dimensions.len());
+    let key = |connection: &Connection| {
+        grid.steps(connection, &mut steps);
+        key(&grid.dimensions, &steps, grid.shifts)
+    };
+    Some(set.connections().iter().map(key).collect())
+}
+
 /// Puts the connections of a set into the rounds of a torus, ring or hypercube; `None` where the
 /// topology has none.
 pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<TorusRounds> {
-    if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
-        return None;
-    }
-    let mut stride = 1;
-    let mut dimensions = Vec::new();
-    for size in topology.dims()? {
-        dimensions.extend(Ring::new(size).map(|ring| Dimension { size, stride, ring }));
-        stride = stride.checked_mul(size)?;
-    }
-    if dimensions.is_empty() {
-        return None;
-    }
-    let shifts = dimensions.iter().map(|d| d.ring.steps()).max().unwrap_or(0).max(2);
+    let grid = RoundGrid::new(topology)?;
     let mut keys = Vec::with_capacity(set.len());
     let mut paths = Paths::with_capacity(set.len());
-    let mut steps = vec![Step::default(); dimensions.len()];
+    let mut steps = Vec::with_capacity(grid.dimensions.len());
     for connection in set.connections() {
-        let (s, t) = (connection.source.0, connection.target.0);
-        for (step, d) in steps.iter_mut().zip(&dimensions) {
-            *step = d.ring.step_of(s / d.stride % d.size, t / d.stride % d.size);
-        }
-        keys.push(key(&dimensions, &steps, shifts));
-        paths.push(path((s, t), &dimensions, &steps));
+        grid.steps(connection, &mut steps);
+        keys.push(key(&grid.dimensions, &steps, grid.shifts));
+        let ends = (connection.source.0, connection.target.0);
+        paths.push(path(ends, &grid.dimensions, &steps));
     }
     let (rounds, round_of) = without_holes(&keys);
     Some(TorusRounds { rounds, round_of, paths })
@@ -145,7 +181,7 @@ fn path<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conset_ir::{CellId, Connection};
+    use conset_ir::CellId;
 
     fn complete(cells: u32) -> ConnectionSet {
         let pairs = (0..cells).flat_map(|s| (0..cells).map(move |t| (s, t)));

@@ -1,4 +1,5 @@
-//! One exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
+//! Sums of arrays over 8 ranks and over 4: by hand over MPI, by conset and by `MPI_Allreduce`
+//! (module `collectives`). And one exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
 //!
 //! ```text
 //! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
@@ -9,6 +10,8 @@
 //! take turns within one run, so that the ratios mean something on a noisy machine; the times do
 //! not where there are more ranks than cores.
 //!
+//! Then messages of one length, short and long, of `f64` and of `f32` (beside `MPI_FLOAT`).
+//!
 //! Then the same pattern with work in between: an exchange and work about as long, one after the
 //! other, and the work between the exchange's begin and its end.
 
@@ -17,6 +20,7 @@
 #[path = "../../fabric/tests/build/mod.rs"]
 mod build;
 
+mod collectives;
 mod launch;
 
 use std::process::ExitCode;
@@ -27,7 +31,7 @@ use conset_runtime::ir::{ConnectionSet, NodeLists};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::Baseline;
-use conset_runtime::{Cell, CellError, Layout, Op, Plan, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, Layout, Number, Op, Plan, ThreadOptions, Transport, World};
 
 const RANKS: usize = 8;
 /// Exchanges between two looks at the clock, and how often each way has its turn.
@@ -37,10 +41,15 @@ const TURNS: usize = 40;
 const BLOCKS: usize = 5;
 
 fn main() -> ExitCode {
-    let comm = match launch::ranks(RANKS as u32) {
+    let comm = match launch::jobs(&[RANKS as u32, 4]) {
         Ok(comm) => comm,
         Err(code) => return code,
     };
+    collectives::table(&comm);
+    if comm.size() != RANKS {
+        return ExitCode::SUCCESS;
+    }
+    length_table(&comm);
     for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
         table(&comm, name, channels);
         overlap_table(&comm, channels);
@@ -102,6 +111,76 @@ fn table(comm: &Comm, name: &str, channels: u32) {
         let us = median(own.iter().copied());
         println!("{name:<24}{us:>11.1}{least:>11.1}{persistent:>15.3}{naive:>10.3}");
     }
+}
+
+/// Each with its neighbours at distances 1, 2 and 4, messages of one length.
+fn length_table(comm: &Comm) {
+    let machine = build::machine("ring:8", |p| p.channels_per_cell = 16);
+    if comm.rank() == 0 {
+        println!(
+            "{:<24}{:>15}{:>15}{:>10}{:>22}",
+            "words", "naive us", "conset us", "of naive", "naive of itself"
+        );
+    }
+    for words in [3, 133, 500, 1000, 3800, 20_000, 100_000] {
+        let pattern: Vec<_> = pattern().iter().map(|&(a, b, _)| (a, b, words)).collect();
+        let image = Arc::new(build::build(&machine, build::set(&pattern)));
+        let world = World::new(image).on(Transport::Mpi(comm.clone()));
+        let rounds = (50_000 / words as usize).clamp(4, ROUNDS);
+        let doubles =
+            world.try_run(|cell| one_length(cell, rounds, Baseline::naive, |i| 1.0 / f64::from(i)));
+        length_row(comm, &format!("{words} f64"), &doubles.expect("the exchange works").0[0]);
+        let floats = world
+            .try_run(|cell| one_length(cell, rounds, Baseline::naive_float, |i| 1.0 / i as f32));
+        length_row(comm, &format!("{words} f32"), &floats.expect("the exchange works").0[0]);
+    }
+}
+
+fn length_row(comm: &Comm, name: &str, [naive, conset, again]: &[Vec<f64>; 3]) {
+    if comm.rank() > 0 {
+        return;
+    }
+    let of = |own: &[f64]| median(own.iter().zip(naive).map(|(a, b)| a / b));
+    let [one, two] = [naive, conset].map(|times| median(times.iter().copied()));
+    let quiet = of(again);
+    let remark = if (0.9..1.1).contains(&quiet) { "" } else { "  the machine was not quiet" };
+    println!("{name:<24}{one:>15.1}{two:>15.1}{:>10.3}{quiet:>22.3}{remark}", of(conset));
+}
+
+/// Microseconds for an exchange at each turn: by hand, by conset, and by hand again.
+fn one_length<W: Number>(
+    cell: &mut Cell<'_>,
+    rounds: usize,
+    naive: impl Fn(&Baseline, &mut [W], usize),
+    begin: impl Fn(u32) -> W,
+) -> Result<[Vec<f64>; 3], CellError> {
+    let part = Part::new(cell)?;
+    let lists = part.lists();
+    let by_hand = Baseline::new(&part.neighbours, &part.gather, &part.scatter);
+    let vector: Vec<W> = (0..part.vector.len() as u32).map(|i| begin(i + 1)).collect();
+    let mut x = [vector.clone(), vector.clone(), vector];
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for turn in 0..TURNS / 2 + 1 {
+        for (way, times) in times.iter_mut().enumerate() {
+            by_hand.barrier();
+            let start = Instant::now();
+            match way {
+                1 => {
+                    for _ in 0..rounds {
+                        cell.exchange_lists(0, &lists, Op::Add, &mut x[1])?;
+                    }
+                }
+                _ => naive(&by_hand, &mut x[way], rounds),
+            }
+            by_hand.barrier();
+            if turn > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
+            }
+        }
+    }
+    let same = x[0].iter().zip(&x[1]).all(|(a, b)| a.to_bits() == b.to_bits());
+    assert!(same, "all ways give the same bits");
+    Ok(times)
 }
 
 /// The pattern with an id of its own for every word, which both its ends have.
@@ -231,24 +310,25 @@ struct Part {
 
 impl Part {
     fn new(cell: &mut Cell<'_>) -> Result<Self, CellError> {
-        const LENGTH: u32 = 4096;
         let (out, inn) = (cell.connections_out(0)?, cell.connections_in(0)?);
         let set = cell.image().sets()[0].set.clone();
+        let longest = set.iter().map(|(_, connection)| connection.words).max().unwrap_or(0);
+        let length = 4096.max(2 * longest);
         // Positions ascend with gaps, as a boundary's do in a vector; what comes in has its own
         // half.
         let list = |words: u32, from: u32, seed: u32| -> Vec<u32> {
-            let gap = LENGTH / words;
+            let gap = length / words;
             (0..words).map(|i| from + i * gap + (i + seed) % gap).collect()
         };
         let gather = out.iter().map(|&x| list(set.get(x).words, 0, x.0)).collect();
-        let scatter = inn.iter().map(|&x| list(set.get(x).words, LENGTH, x.0)).collect();
+        let scatter = inn.iter().map(|&x| list(set.get(x).words, length, x.0)).collect();
         // By hand the neighbours have the order of our connections, so that sums have the same
         // bits. Connections come in pairs, and so are in the same order out and in.
         let neighbours: Vec<usize> = out.iter().map(|&x| set.get(x).target.index()).collect();
         let sources: Vec<usize> = inn.iter().map(|&x| set.get(x).source.index()).collect();
         assert_eq!(neighbours, sources);
         let begin = |i: u32| 1.0 / f64::from(i + cell.id().0 + 1);
-        let vector = (0..2 * LENGTH).map(begin).collect();
+        let vector = (0..2 * length).map(begin).collect();
         Ok(Self { neighbours, gather, scatter, vector })
     }
 

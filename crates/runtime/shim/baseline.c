@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 struct conset_baseline {
@@ -80,6 +81,26 @@ void conset_baseline_naive(struct conset_baseline *b, double *x, int rounds)
     }
 }
 
+/* The same as conset_baseline_naive with floats, in the buffers for doubles. */
+void conset_baseline_naive_float(struct conset_baseline *b, float *x, int rounds)
+{
+    int n = b->neighbours, words = b->first[b->neighbours];
+    float *out = (float *)b->out, *in = (float *)b->in;
+    while (rounds-- > 0) {
+        for (int i = 0; i < n; i++)
+            MPI_Irecv(in + b->first[i], b->first[i + 1] - b->first[i], MPI_FLOAT, b->ranks[i], 3,
+                      b->comm, &b->fresh[i]);
+        for (int i = 0; i < words; i++)
+            out[i] = x[b->gather[i]];
+        for (int i = 0; i < n; i++)
+            MPI_Isend(out + b->first[i], b->first[i + 1] - b->first[i], MPI_FLOAT, b->ranks[i], 3,
+                      b->comm, &b->fresh[n + i]);
+        MPI_Waitall(2 * n, b->fresh, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < words; i++)
+            x[b->scatter[i]] += in[i];
+    }
+}
+
 void conset_baseline_persistent(struct conset_baseline *b, double *x, int rounds)
 {
     int n = b->neighbours;
@@ -119,4 +140,38 @@ void conset_baseline_alltoallv(struct conset_baseline *b, const uint64_t *out,
 {
     MPI_Alltoallv(out, out_counts, out_first, MPI_UINT64_T, in, in_counts, in_first, MPI_UINT64_T,
                   b->comm);
+}
+
+/* Sums of arrays over the binomial tree in which the parent of a rank is the rank without its lowest
+ * bit: the own array first, then the children ascending. In each round out begins as a copy of in. */
+void conset_baseline_tree_sum(struct conset_baseline *b, const double *in, double *out,
+                              double *scratch, int words, int rounds)
+{
+    int rank, size;
+    MPI_Comm_rank(b->comm, &rank);
+    MPI_Comm_size(b->comm, &size);
+    while (rounds-- > 0) {
+        int bit = 1;
+        memcpy(out, in, (size_t)words * sizeof *out);
+        for (; !(rank & bit) && rank + bit < size; bit <<= 1) {
+            MPI_Recv(scratch, words, MPI_DOUBLE, rank + bit, 3, b->comm, MPI_STATUS_IGNORE);
+            for (int i = 0; i < words; i++)
+                out[i] += scratch[i];
+        }
+        if (rank > 0) {
+            int parent = rank & (rank - 1);
+            MPI_Send(out, words, MPI_DOUBLE, parent, 3, b->comm);
+            MPI_Recv(out, words, MPI_DOUBLE, parent, 4, b->comm, MPI_STATUS_IGNORE);
+        }
+        while ((bit >>= 1) > 0)
+            MPI_Send(out, words, MPI_DOUBLE, rank + bit, 4, b->comm);
+    }
+}
+
+/* The same by MPI_Allreduce, whose order of summation is the library's. */
+void conset_baseline_allreduce(struct conset_baseline *b, const double *in, double *out, int words,
+                               int rounds)
+{
+    while (rounds-- > 0)
+        MPI_Allreduce(in, out, words, MPI_DOUBLE, MPI_SUM, b->comm);
 }

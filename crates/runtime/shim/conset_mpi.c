@@ -98,13 +98,21 @@ int conset_comm_duplicate(int32_t fortran, struct conset_comm **out)
     return MPI_SUCCESS;
 }
 
+/* The duplicate as its Fortran integer, for the other files of the shim too. */
+int32_t conset_comm_fortran(struct conset_comm *c)
+{
+    return (int32_t)MPI_Comm_c2f(c->comm);
+}
+
 /* Whether the duplicate can be used, and if so, its shape. */
 int conset_comm_ready(struct conset_comm *c, int *ready, int *rank, int *size, int *tags)
 {
     int *limit = NULL, found = 0;
     int code = MPI_Test(&c->duplicating, ready, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS || !*ready)
+    if (code != MPI_SUCCESS)
         return code;
+    if (!*ready)
+        return MPI_Comm_rank(MPI_COMM_WORLD, rank); /* for reports */
     code = MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_rank(c->comm, rank);
@@ -114,12 +122,6 @@ int conset_comm_ready(struct conset_comm *c, int *ready, int *rank, int *size, i
         code = MPI_Comm_get_attr(c->comm, MPI_TAG_UB, &limit, &found);
     *tags = found && limit ? *limit : 32767; /* what the standard promises */
     return code;
-}
-
-/* The duplicate as its Fortran integer, for the other files of the shim. */
-int32_t conset_comm_fortran(struct conset_comm *c)
-{
-    return (int32_t)MPI_Comm_c2f(c->comm);
 }
 
 /* Gives the duplicate back, unless MPI has ended before. */
@@ -170,18 +172,40 @@ void conset_requests_free(struct conset_requests *r)
     free(r);
 }
 
-/* Persistent requests. */
-
-int conset_send_init(struct conset_comm *c, struct conset_requests *r, int at,
-                     const uint64_t *words, int count, int peer, int tag)
+/* Words of so many bytes, whatever the numbers are. */
+static MPI_Datatype type_of(int bytes)
 {
-    return MPI_Send_init(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[at]);
+    switch (bytes) {
+    case 1:
+        return MPI_UINT8_T;
+    case 2:
+        return MPI_UINT16_T;
+    case 4:
+        return MPI_UINT32_T;
+    default:
+        return MPI_UINT64_T;
+    }
 }
 
-int conset_receive_init(struct conset_comm *c, struct conset_requests *r, int at,
-                        uint64_t *words, int count, int peer, int tag)
+/* Persistent requests, of words of so many bytes. */
+
+int conset_send_init(struct conset_comm *c, struct conset_requests *r, int at, const void *words,
+                     int count, int bytes, int peer, int tag)
 {
-    return MPI_Recv_init(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[at]);
+    return MPI_Send_init(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
+}
+
+int conset_receive_init(struct conset_comm *c, struct conset_requests *r, int at, void *words,
+                        int count, int bytes, int peer, int tag)
+{
+    return MPI_Recv_init(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
+}
+
+/* A send that is not persistent, in the place of one. */
+int conset_send_now(struct conset_comm *c, struct conset_requests *r, int at, const void *words,
+                    int count, int bytes, int peer, int tag)
+{
+    return MPI_Isend(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
 }
 
 int conset_requests_start(struct conset_requests *r, int first, int count)
@@ -215,15 +239,17 @@ int conset_receive(struct conset_comm *c, struct conset_requests *r, uint64_t *w
     return MPI_Irecv(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
 }
 
-/* How many words the next message of a peer with a tag has, or -1 if there is none yet. */
-int conset_probe(struct conset_comm *c, int peer, int tag, int *words)
+/* How many words the next message with a tag has, or -1 if there is none yet: of a peer, or of any
+ * if *peer is negative, which is then set. */
+int conset_probe(struct conset_comm *c, int *peer, int tag, int *words)
 {
     MPI_Status status;
     int found = 0;
     *words = -1;
-    int code = MPI_Iprobe(peer, tag, c->comm, &found, &status);
+    int code = MPI_Iprobe(*peer < 0 ? MPI_ANY_SOURCE : *peer, tag, c->comm, &found, &status);
     if (code != MPI_SUCCESS || !found)
         return code;
+    *peer = status.MPI_SOURCE;
     return MPI_Get_count(&status, MPI_UINT64_T, words);
 }
 
@@ -249,4 +275,20 @@ int conset_requests_test(struct conset_requests *r, int *at, int end, int tries)
 int conset_request_done(struct conset_requests *r, int at, int *done)
 {
     return MPI_Request_get_status(r->handles[at], done, MPI_STATUS_IGNORE);
+}
+
+/* The same for bytes, in any place of the array. *done: the send is done, as short ones are. */
+
+int conset_send_bytes(struct conset_comm *c, struct conset_requests *r, int at, const void *bytes,
+                      int count, int peer, int tag, int *done)
+{
+    int code = MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+    *done = 0;
+    return code == MPI_SUCCESS ? MPI_Test(&r->handles[at], done, MPI_STATUS_IGNORE) : code;
+}
+
+int conset_receive_bytes(struct conset_comm *c, struct conset_requests *r, int at, void *bytes,
+                         int count, int peer, int tag)
+{
+    return MPI_Irecv(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
 }

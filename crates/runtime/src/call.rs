@@ -3,8 +3,8 @@
 //! All cells make the same collective calls in the same order. If a cell skips one or repeats one,
 //! its next exchange of the set would deliver the words of another round. Before a word is read,
 //! transports therefore compare the number of the call among the calls of its cell, its operation,
-//! and its *mark*: a hash of 40 bits of the source location and of the round that the program has
-//! set ([`crate::Cell::set_round`]).
+//! and its *mark*: the bytes of its words, and a hash of the source location and of the round that
+//! the program has set ([`crate::Cell::set_round`]), together 40 bits.
 //!
 //! Locations are compared unless the world turns that off ([`crate::World::same_places`]), and
 //! wherever the program sets them ([`crate::Cell::set_place`]).
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
-use conset_ir::convert::{index, to_u32};
+use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, PhaseId};
 
 use crate::error::{CellCall, RunError};
@@ -52,35 +52,82 @@ impl fmt::Display for SourceLocation {
 
 /// Bits of a mark.
 pub(crate) const MARK_BITS: u32 = 40;
-/// Those of them that are no line number.
-const DIGEST_BITS: u32 = 24;
+/// Those of them that are no line number: first those of the size of words, then a digest.
+const SIZE_BITS: u32 = 3;
+const DIGEST_BITS: u32 = 21;
 
-/// Where a call is made, and in which round.
+/// Where a call is made, in which round, and with which words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     place: Option<SourceLocation>,
     round: u64,
+    /// Bytes of a word; 0 if no words are exchanged.
+    word_bytes: usize,
     mark: u64,
+    array: Option<CallArray>,
+}
+
+/// The array of a call over a tree, which all cells must describe in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallArray {
+    /// How the arrays are combined, such as `add`.
+    pub(crate) what: &'static str,
+    /// The cell whose array all get, in a broadcast.
+    pub(crate) from: Option<CellId>,
+    pub(crate) words: usize,
+    /// The type of the words.
+    pub(crate) number_type: &'static str,
+}
+
+impl CallArray {
+    /// Hashes it into a digest.
+    fn mix_into(&self, digest: u64) -> u64 {
+        let from = self.from.map_or(0, |cell| u64::from(cell.0) + 1);
+        let digest = mix(mix(digest, to_u64(self.words)), from);
+        mix_text(mix_text(digest, self.what), self.number_type)
+    }
+}
+
+impl fmt::Display for CallArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, from, words, number_type } = self;
+        match from {
+            Some(cell) => write!(f, "{what} from {cell} of {words} {number_type}"),
+            None => write!(f, "{what} of {words} {number_type}"),
+        }
+    }
 }
 
 impl Call {
-    /// A call of a round, or 0; without a place where places are not compared.
+    /// A call of a round, or 0; without a place where places are not compared; with the bytes of a
+    /// word, a power of two, or 0; with an array over a tree.
     #[inline]
-    pub(crate) fn new(place: Option<SourceLocation>, round: u64) -> Self {
+    pub(crate) fn new(
+        place: Option<SourceLocation>,
+        round: u64,
+        word_bytes: usize,
+        array: Option<CallArray>,
+    ) -> Self {
         let (mut digest, mut line) = (round, 0);
         if let Some(place) = place {
-            let mut chunks = place.file.as_bytes().chunks_exact(8);
-            for chunk in &mut chunks {
-                let word = chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-                digest = mix(digest, word);
-            }
-            let rest = chunks.remainder().iter().fold(1, |word, &byte| word << 8 | u64::from(byte));
-            digest = mix(digest, rest);
+            digest = mix_text(digest, place.file);
             digest = mix(digest, u64::from(place.line) << 32 | u64::from(place.column));
             line = u64::from(place.line & 0xffff);
         }
+        if let Some(array) = &array {
+            digest = array.mix_into(digest);
+        }
         let digest = mix(digest, 1) >> (64 - DIGEST_BITS);
-        Self { place, round, mark: line << DIGEST_BITS | digest }
+        let size = if word_bytes == 0 { 0 } else { 1 + u64::from(word_bytes.trailing_zeros()) };
+        let mark = (line << SIZE_BITS | size) << DIGEST_BITS | digest;
+        Self { place, round, word_bytes, mark, array }
+    }
+
+    /// Bytes of a word of the call.
+    #[cfg(feature = "mpi")]
+    #[inline]
+    pub(crate) fn word_bytes(&self) -> usize {
+        self.word_bytes
     }
 
     /// Less than 2 to the power of [`MARK_BITS`]; the same for the same place and round, and
@@ -93,16 +140,48 @@ impl Call {
     /// The call for an error text.
     pub(crate) fn describe(&self, cell: CellId, number: u64, what: String) -> CellCall {
         let place = self.place.map(|place| place.to_string());
-        CellCall { cell, number, what, place, round: self.round }
+        let what = match self.array {
+            Some(array) => format!("{what} ({array})"),
+            None => what,
+        };
+        CellCall { cell, number, what, place, round: self.round, word_bytes: self.word_bytes }
     }
+}
+
+/// The number of a call and its mark in one word, as messages carry them: the lower bits of the
+/// number, and the mark.
+#[cfg(feature = "mpi")]
+pub(crate) fn call_word(number: u64, call: Call) -> u64 {
+    number << MARK_BITS | call.mark()
+}
+
+/// The number and the mark of a [`call_word`]; of the numbers with these lower bits the one that is
+/// nearest to the own number.
+#[cfg(feature = "mpi")]
+pub(crate) fn read_call_word(own: u64, word: u64) -> (u64, u64) {
+    let apart = ((word >> MARK_BITS).wrapping_sub(own) << MARK_BITS).cast_signed() >> MARK_BITS;
+    (own.wrapping_add_signed(apart), word & ((1 << MARK_BITS) - 1))
 }
 
 /// What is known of a call by its mark alone, for an error text.
 #[cfg(feature = "mpi")]
 pub(crate) fn describe_mark(cell: CellId, number: u64, what: String, mark: u64) -> CellCall {
-    let line = mark >> DIGEST_BITS;
+    let (line, size) =
+        (mark >> (SIZE_BITS + DIGEST_BITS), mark >> DIGEST_BITS & ((1 << SIZE_BITS) - 1));
     let place = (line > 0).then(|| format!("line {line}"));
-    CellCall { cell, number, what, place, round: 0 }
+    let word_bytes = if size == 0 { 0 } else { 1 << (size - 1) };
+    CellCall { cell, number, what, place, round: 0, word_bytes }
+}
+
+#[inline]
+fn mix_text(mut digest: u64, text: &str) -> u64 {
+    let mut chunks = text.as_bytes().chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = chunk.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        digest = mix(digest, word);
+    }
+    let rest = chunks.remainder().iter().fold(1, |word, &byte| word << 8 | u64::from(byte));
+    mix(digest, rest)
 }
 
 #[inline]
@@ -119,6 +198,8 @@ pub(crate) enum Collective {
     VectorExchange(usize),
     MessageExchange(usize),
     Nonblocking(usize),
+    /// A walk over a tree by its edges.
+    Walk(usize),
 }
 
 impl Collective {
@@ -127,10 +208,11 @@ impl Collective {
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 4 * to_u32(set),
-            Collective::VectorExchange(set) => 2 + phases + 4 * to_u32(set),
-            Collective::MessageExchange(set) => 3 + phases + 4 * to_u32(set),
-            Collective::Nonblocking(set) => 4 + phases + 4 * to_u32(set),
+            Collective::Exchange(set) => 1 + phases + 5 * to_u32(set),
+            Collective::VectorExchange(set) => 2 + phases + 5 * to_u32(set),
+            Collective::MessageExchange(set) => 3 + phases + 5 * to_u32(set),
+            Collective::Nonblocking(set) => 4 + phases + 5 * to_u32(set),
+            Collective::Walk(set) => 5 + phases + 5 * to_u32(set),
         }
     }
 
@@ -141,12 +223,13 @@ impl Collective {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let set = index((number - phases) / 4);
-        match (number - phases) % 4 {
+        let set = index((number - phases) / 5);
+        match (number - phases) % 5 {
             0 => Collective::Exchange(set),
             1 => Collective::VectorExchange(set),
             2 => Collective::MessageExchange(set),
-            _ => Collective::Nonblocking(set),
+            3 => Collective::Nonblocking(set),
+            _ => Collective::Walk(set),
         }
     }
 
@@ -162,6 +245,7 @@ impl Collective {
                 format!("the exchange of {} by messages", name(set))
             }
             Collective::Nonblocking(set) => format!("the nonblocking exchange of {}", name(set)),
+            Collective::Walk(set) => format!("the collective over {}", name(set)),
         }
     }
 
@@ -202,6 +286,7 @@ enum CallKind {
     Switch,
     MessageExchange,
     Nonblocking,
+    Walk,
 }
 
 impl Collective {
@@ -209,6 +294,7 @@ impl Collective {
         match self {
             Collective::MessageExchange(_) => CallKind::MessageExchange,
             Collective::Nonblocking(_) => CallKind::Nonblocking,
+            Collective::Walk(_) => CallKind::Walk,
             _ => CallKind::Switch,
         }
     }
@@ -250,7 +336,8 @@ impl CallLog {
                 call.describe(cell, number, what.title(loaded)),
             ));
         }
-        if log.what != what && log.what.kind() != what.kind() {
+        let kinds = (log.what.kind(), what.kind());
+        if log.what != what && (kinds.0 != kinds.1 || kinds.0 == CallKind::Walk) {
             let (one, two) = ((log.by, log.what), (cell, what));
             // Other cells wait for nonblocking exchanges.
             let (one, two) =
@@ -286,15 +373,34 @@ mod tests {
         for file in files {
             for line in [1, 2, 65_537, u32::MAX] {
                 for round in [0, 1, u64::MAX] {
-                    let call = Call::new(Some(SourceLocation::new(file, line)), round);
-                    assert!(call.mark() < 1 << MARK_BITS);
-                    assert_eq!(call, Call::new(Some(SourceLocation::new(file, line)), round));
-                    marks.insert(call.mark());
-                    calls += 1;
+                    for size in [0, 1, 4, 8] {
+                        let place = SourceLocation::new(file, line);
+                        let make = || Call::new(Some(place), round, size, None);
+                        let call = make();
+                        assert!(call.mark() < 1 << MARK_BITS);
+                        assert_eq!(call, make());
+                        marks.insert(call.mark());
+                        calls += 1;
+                    }
                 }
             }
         }
         assert_eq!(marks.len(), calls);
-        assert_ne!(Call::new(None, 0).mark(), Call::new(None, 1).mark());
+        let mark = |round, size, array| Call::new(None, round, size, array).mark();
+        assert_ne!(mark(0, 8, None), mark(1, 8, None));
+        assert_ne!(mark(0, 8, None), mark(0, 4, None));
+        let array = |what, from, words, number_type| {
+            mark(0, 0, Some(CallArray { what, from, words, number_type }))
+        };
+        let from = Some(CellId(0));
+        let arrays = [
+            mark(0, 0, None),
+            array("sum", None, 1, "f64"),
+            array("sum", None, 2, "f64"),
+            array("sum", None, 1, "u64"),
+            array("sum", from, 1, "f64"),
+            array("maximum", None, 1, "f64"),
+        ];
+        assert_eq!(std::collections::BTreeSet::from(arrays).len(), arrays.len());
     }
 }

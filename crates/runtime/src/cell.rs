@@ -10,12 +10,12 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
-use crate::call::{Call, SourceLocation};
+use crate::call::{Call, CallArray, SourceLocation};
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded_image::LoadedImage;
 use crate::phase::{PhaseRef, SetRef};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers};
+use crate::port::{By, CellPort, Context, PackFn, RawWords, ReadFn, Stopped, WireBuffers};
 use crate::requests::Requests;
 use crate::stack::StackBounds;
 use crate::word::Word;
@@ -58,6 +58,8 @@ pub struct Cell<'w> {
     /// The round of the program.
     round: u64,
     pub(crate) same_places: bool,
+    /// The array of the collective that is being made.
+    pub(crate) array: Option<CallArray>,
 }
 
 impl<'w> Cell<'w> {
@@ -81,6 +83,7 @@ impl<'w> Cell<'w> {
             place: None,
             round: 0,
             same_places: true,
+            array: None,
         }
     }
 
@@ -119,13 +122,14 @@ impl<'w> Cell<'w> {
         self.place = Some(SourceLocation::new(file, line));
     }
 
-    /// Records a collective call; the caller of the caller is the program.
+    /// Records a collective call with words of so many bytes, 0 without any; the caller of the caller
+    /// is the program.
     #[track_caller]
-    fn at_call(&mut self) {
+    pub(crate) fn at_call(&mut self, word_bytes: usize) {
         // Not in a closure, which would be the caller.
         let caller = SourceLocation::from(std::panic::Location::caller());
         let place = self.place.or_else(|| self.same_places.then_some(caller));
-        self.port.at(Call::new(place, self.round));
+        self.port.at(Call::new(place, self.round, word_bytes, self.array));
     }
 
     /// Clocks since the start of the run, on the emulated machine; 0 on other transports.
@@ -168,7 +172,7 @@ impl<'w> Cell<'w> {
     #[track_caller]
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call();
+        self.at_call(0);
         self.wait_all()?;
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
             let name = format!("{phase:?}");
@@ -252,17 +256,40 @@ impl<'w> Cell<'w> {
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
-        let set = match by {
-            By::Phases => self.executable(&set)?,
-            By::Messages => {
-                let set = self.set(&set)?;
-                if self.active.is_some() {
-                    self.instantiate_messages()?;
-                }
-                set
-            }
-        };
+        let set = self.set_by(by, &set)?;
         self.exchange_rows(set, by, outgoing, incoming)
+    }
+
+    /// The row of a set that is exchanged now; by messages the machine is switched to these.
+    #[track_caller]
+    fn set_by(&mut self, by: By, set: &impl SetRef) -> Result<usize, CellError> {
+        if by == By::Phases {
+            return self.executable(set);
+        }
+        let set = self.set(set)?;
+        if self.active.is_some() {
+            self.instantiate_messages()?;
+        }
+        Ok(set)
+    }
+
+    /// Exchanges a set ([`CellPort::exchange_packed`]) in words of so many bytes, after the requests
+    /// of the cell were completed; the buffers fit it.
+    #[track_caller]
+    pub(crate) fn exchange_packed(
+        &mut self,
+        (by, set, word_bytes): (By, usize, usize),
+        buffers: &mut WireBuffers,
+        pack: &mut PackFn<'_>,
+        read: &mut ReadFn<'_>,
+    ) -> Result<(), CellError> {
+        let set = self.set_by(by, &set)?;
+        self.at_call(word_bytes);
+        self.ask(|port| port.exchange_packed(set, by, buffers, pack, read))?;
+        if by == By::Phases {
+            self.activate_last(set);
+        }
+        Ok(())
     }
 
     /// Exchanges a set between vectors by lists of positions ([`crate::lists`]), together with all
@@ -282,7 +309,7 @@ impl<'w> Cell<'w> {
         vector: &mut [W],
     ) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call();
+        self.at_call(size_of::<W>());
         self.wait_all()?;
         let set = self.executable(&set)?;
         self.check_lists(set, lists, vector.len())?;
@@ -316,7 +343,7 @@ impl<'w> Cell<'w> {
     #[track_caller]
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call();
+        self.at_call(0);
         self.wait_all()?;
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
@@ -368,7 +395,7 @@ impl<'w> Cell<'w> {
         pack: &mut PackFn<'_>,
     ) -> Result<(), CellError> {
         let set = self.executable(&set)?;
-        self.at_call();
+        self.at_call(buffers.outgoing.size());
         self.ask(|port| port.start(number, set, buffers, pack))?;
         self.activate_last(set);
         Ok(())
@@ -396,7 +423,7 @@ impl<'w> Cell<'w> {
         outgoing: &[S],
         incoming: &mut [R],
     ) -> Result<(), CellError> {
-        self.at_call();
+        self.at_call(size_of::<W>());
         self.outgoing.clear();
         self.outgoing.extend(outgoing.iter().map(|words| RawWords::of(words.as_ref())));
         self.incoming.clear();
@@ -431,7 +458,7 @@ impl<'w> Cell<'w> {
     }
 
     /// The last phase of a set is active, and all its words have gone.
-    fn activate_last(&mut self, set: usize) {
+    pub(crate) fn activate_last(&mut self, set: usize) {
         let Some(last) = self.loaded.image.sets()[set].phases.len().checked_sub(1) else { return };
         self.active = Some((set, PhaseId::from_index(last)));
         self.sent.clear();

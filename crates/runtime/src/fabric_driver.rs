@@ -31,7 +31,7 @@ use crate::cell::Cell;
 use crate::error::RunError;
 use crate::executor::{CellCoroutine, ProgramOutcome, Resume, RunSetup, discard, run_program};
 use crate::fabric_port::{DeferredExchanges, FabricPort, FabricRequest, FabricState};
-use crate::message_queue::MessageQueue;
+use crate::message_queue::{MessageQueue, Subject};
 use crate::port::Context;
 use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
@@ -58,7 +58,7 @@ enum CellState {
     /// Its message is to leave.
     Departure(u32),
     /// A message of a cell is to come.
-    Receive(CellId),
+    Receive(CellId, Subject),
     /// It exchanges a set by messages.
     MessageExchange(usize),
     /// It exchanges a set by its step plan.
@@ -261,7 +261,9 @@ impl<'w> FabricDriver<'w> {
                 self.keep_spare(row);
                 CellState::Departure(envelope)
             }
-            FabricRequest::Receive(source) => self.receive_envelope(queue, row, source),
+            FabricRequest::Receive(source, subject) => {
+                self.receive_envelope(queue, row, source, subject)
+            }
             FabricRequest::ExchangeMessages(set) => self.start_message_exchange(queue, row, set)?,
             FabricRequest::ExchangeSteps(_) => unreachable!("handled above"),
             FabricRequest::Element(operation, first) => {

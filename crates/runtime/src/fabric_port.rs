@@ -12,12 +12,16 @@ use conset_ir::{CellId, Operation, PhaseId};
 use corosensei::Yielder;
 
 use crate::call::{Call, CallLog, Collective};
+use crate::collectives::{WalkDirection, bits_of, bytes_of_mut, write_bits};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded_image::LoadedImage;
 use crate::message_queue::{MessageQueue, Subject};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, WireBuffers, exchange_packed};
+use crate::port::{
+    By, CellPort, CombineFn, Context, PackFn, RawWords, Stopped, TreeWalk, WireBuffers,
+    exchange_packed,
+};
 use crate::store::{PackedExchanges, StepStore, WordStore};
 
 /// What a cell asks the scheduler for.
@@ -34,7 +38,7 @@ pub(crate) enum FabricRequest {
     /// Send a message.
     Send(u32),
     /// Receive a message of a cell.
-    Receive(CellId),
+    Receive(CellId, Subject),
     /// The cell's posted messages for a set, and all that come for it.
     ExchangeMessages(usize),
     /// The cell's operation list of a set's step plan.
@@ -145,10 +149,8 @@ impl FabricPort<'_> {
         let waits = |front: &(u64, usize, WireBuffers)| front.0 <= last;
         while self.deferred.waiting.front().is_some_and(waits) {
             let Some((number, set, mut buffers)) = self.deferred.waiting.pop_front() else { break };
-            let rows = |rows: &mut Vec<Vec<u64>>| -> Vec<RawWords> {
-                rows.iter_mut().map(|row| RawWords::of_mut(row)).collect()
-            };
-            let (out, into) = (rows(&mut buffers.outgoing), rows(&mut buffers.incoming));
+            let out: Vec<RawWords> = buffers.outgoing.raw().collect();
+            let into: Vec<RawWords> = buffers.incoming.raw().collect();
             // SAFETY: the rows are those of vectors that are not touched before the call returns
             // or unwinds, and that overlap no others.
             unsafe { self.exchange_steps(set, &out, &into)? };
@@ -163,6 +165,36 @@ impl FabricPort<'_> {
 
     fn has_arrived(&self, number: u64) -> bool {
         self.state.borrow().packed.has_arrived(self.id, number)
+    }
+
+    /// Sends an array over the edge to a neighbour in a tree.
+    fn send_edge(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        target: CellId,
+        array: &[u8],
+    ) -> Result<(), Stopped> {
+        let connection = walk.edge(self.loaded, self.id, target);
+        let subject = Subject::Edge(walk.set, connection);
+        let bits = bits_of(array, walk.word_bytes);
+        let envelope = self.state.borrow_mut().queue.post((self.id, target), subject, bits);
+        self.request(FabricRequest::Send(envelope))
+    }
+
+    /// Receives the array of a neighbour in a tree; of other lengths what there is room for, as calls
+    /// with other lengths are found when they are made.
+    fn receive_edge(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        source: CellId,
+        array: &mut [u8],
+    ) -> Result<(), Stopped> {
+        let connection = walk.edge(self.loaded, source, self.id);
+        let subject = Subject::Edge(walk.set, connection);
+        self.request(FabricRequest::Receive(source, subject))?;
+        let queue = &mut self.state.borrow_mut().queue;
+        queue.read(self.id, subject, source, |bits| write_bits(array, walk.word_bytes, bits));
+        Ok(())
     }
 
     /// Exchanges a set by messages.
@@ -338,6 +370,38 @@ impl CellPort for FabricPort<'_> {
         self.state.borrow_mut().packed.take(self.id, number)
     }
 
+    fn walks_edges(&self, set: usize) -> bool {
+        self.is_steps(set)
+    }
+
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped> {
+        self.make(Collective::Walk(walk.set))?;
+        let (parent, children) = (walk.tree.parent_of(self.id), walk.tree.children(self.id));
+        if walk.way != WalkDirection::Down {
+            let mut words = vec![0u64; array.len().div_ceil(8)];
+            let received = &mut bytes_of_mut(&mut words)[..array.len()];
+            for (place, &child) in children.iter().enumerate() {
+                self.receive_edge(walk, child, received)?;
+                combine(self.id, place, array, received);
+            }
+            if let Some(parent) = parent {
+                self.send_edge(walk, parent, array)?;
+            }
+        }
+        if walk.way == WalkDirection::Up {
+            return Ok(());
+        }
+        if let Some(parent) = parent {
+            self.receive_edge(walk, parent, array)?;
+        }
+        children.iter().try_for_each(|&child| self.send_edge(walk, child, array))
+    }
+
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
         // SAFETY: the caller says that the row can be read.
         let bits = (0..words.words).map(|index| unsafe { words.get(index) });
@@ -346,7 +410,7 @@ impl CellPort for FabricPort<'_> {
     }
 
     unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
-        self.request(FabricRequest::Receive(source))?;
+        self.request(FabricRequest::Receive(source, Subject::Plain))?;
         let queue = &mut self.state.borrow_mut().queue;
         let read = queue.read(self.id, Subject::Plain, source, |words| {
             if words.len() == into.words {

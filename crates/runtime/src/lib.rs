@@ -105,6 +105,7 @@ mod loaded_image;
 mod message_queue;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+mod patience;
 mod phase;
 mod plan;
 mod port;

@@ -53,7 +53,34 @@ pub enum VectorMut<'a> {
     U32(&'a mut [u32]),
     /// `i32`.
     I32(&'a mut [i32]),
+    /// `u16`.
+    U16(&'a mut [u16]),
+    /// `i16`.
+    I16(&'a mut [i16]),
+    /// `u8`.
+    U8(&'a mut [u8]),
+    /// `i8`.
+    I8(&'a mut [i8]),
 }
+
+/// Evaluates an expression with the numbers of a [`VectorMut`], whatever their type.
+macro_rules! each_vector {
+    ($vector:expr, $x:ident => $then:expr) => {
+        match $vector {
+            $crate::lists::VectorMut::F64($x) => $then,
+            $crate::lists::VectorMut::F32($x) => $then,
+            $crate::lists::VectorMut::U64($x) => $then,
+            $crate::lists::VectorMut::I64($x) => $then,
+            $crate::lists::VectorMut::U32($x) => $then,
+            $crate::lists::VectorMut::I32($x) => $then,
+            $crate::lists::VectorMut::U16($x) => $then,
+            $crate::lists::VectorMut::I16($x) => $then,
+            $crate::lists::VectorMut::U8($x) => $then,
+            $crate::lists::VectorMut::I8($x) => $then,
+        }
+    };
+}
+pub(crate) use each_vector;
 
 macro_rules! number {
     ($($number:ty: $plus:expr, $variant:ident;)*) => {$(
@@ -77,6 +104,10 @@ number! {
     i64: i64::wrapping_add, I64;
     u32: u32::wrapping_add, U32;
     i32: i32::wrapping_add, I32;
+    u16: u16::wrapping_add, U16;
+    i16: i16::wrapping_add, I16;
+    u8: u8::wrapping_add, U8;
+    i8: i8::wrapping_add, I8;
 }
 
 impl Op {
@@ -195,7 +226,7 @@ impl CellLists {
     }
 }
 
-/// Between a vector and the wire, which has 64 bits a word whatever the type. What is on the wire is
+/// Between a vector and the wire, which has the bytes of its numbers. What is on the wire is
 /// a stretch of a connection's words: the connection's row among those that start here or end here,
 /// and the first of the words. The loops have no checks of their own: every position was
 /// compared with the vector's length before.
@@ -208,21 +239,26 @@ impl CellLists {
         &self,
         (row, first): (usize, usize),
         vector: &[W],
-        wire: &mut [u64],
+        wire: &mut [u8],
     ) {
         self.check_extent(vector.len());
         // SAFETY: places are those of positions of these lists.
-        let word = |place: usize| unsafe { vector.get_unchecked(place) }.to_bits();
+        let word = |place: usize| *unsafe { vector.get_unchecked(place) };
         let positions = self.send.row(row);
+        let mut wire = wire.chunks_exact_mut(size_of::<W>());
         if self.block == 1 {
-            for (wire, &position) in wire.iter_mut().zip(&positions[first..]) {
-                *wire = word(index(position));
+            for (wire, &position) in wire.zip(&positions[first..]) {
+                word(index(position)).write_to(wire);
             }
             return;
         }
-        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+        let words = first..first + wire.len();
+        each_item(positions, self.block, words, |words, position, offset| {
             let place = position * self.block + offset;
-            wire[words].iter_mut().zip(place..).for_each(|(wire, place)| *wire = word(place));
+            wire.by_ref()
+                .take(words.len())
+                .zip(place..)
+                .for_each(|(wire, at)| word(at).write_to(wire));
         });
     }
 
@@ -234,7 +270,7 @@ impl CellLists {
         &self,
         (row, first): (usize, usize),
         op: Op,
-        wire: &[u64],
+        wire: &[u8],
         vector: &mut [W],
     ) {
         let at = (row, first);
@@ -250,26 +286,28 @@ impl CellLists {
     fn unpack_by<W: Number>(
         &self,
         (row, first): (usize, usize),
-        wire: &[u64],
+        wire: &[u8],
         vector: &mut [W],
         keep: impl Fn(W, W) -> W,
     ) {
         self.check_extent(vector.len());
-        let mut take = |place: usize, word: u64| {
+        let mut take = |place: usize, word: &[u8]| {
             // SAFETY: places are those of positions of these lists.
             let here = unsafe { vector.get_unchecked_mut(place) };
-            *here = keep(*here, W::from_bits(word));
+            *here = keep(*here, W::read_from(word));
         };
         let positions = self.receive.row(row);
+        let mut wire = wire.chunks_exact(size_of::<W>());
         if self.block == 1 {
-            for (&word, &position) in wire.iter().zip(&positions[first..]) {
+            for (word, &position) in wire.zip(&positions[first..]) {
                 take(index(position), word);
             }
             return;
         }
-        each_item(positions, self.block, first..first + wire.len(), |words, position, offset| {
+        let words = first..first + wire.len();
+        each_item(positions, self.block, words, |words, position, offset| {
             let place = position * self.block + offset;
-            wire[words].iter().zip(place..).for_each(|(&word, place)| take(place, word));
+            wire.by_ref().take(words.len()).zip(place..).for_each(|(word, at)| take(at, word));
         });
     }
 
@@ -360,18 +398,17 @@ mod tests {
             let own = lists(&[&[9], &[4, 0, 7, 2]], &[&[], &[1, 3, 8, 1]], block);
             let vector: Vec<f32> = (0..10 * block as u16).map(f32::from).collect();
             let words = 4 * block;
-            let mut whole = vec![0; words];
+            const SIZE: usize = size_of::<f32>();
+            let mut whole = vec![0; words * SIZE];
             own.pack((1, 0), &vector, &mut whole);
             let places = [4, 0, 7, 2].iter().flat_map(|&item| item * block..(item + 1) * block);
-            assert!(
-                places.map(|place| vector[place].to_bits()).eq(whole.iter().map(|&x| x as u32))
-            );
+            assert!(places.map(|place| vector[place]).eq(whole.chunks(SIZE).map(f32::read_from)));
             let mut all = vector.clone();
             own.unpack((1, 0), Op::Add, &whole, &mut all);
             for cut in 0..=words {
-                let (mut parts, mut sums) = (vec![0; words], vector.clone());
+                let (mut parts, mut sums) = (vec![0; words * SIZE], vector.clone());
                 for (first, part) in
-                    [0, cut].into_iter().zip(<[_; 2]>::from(parts.split_at_mut(cut)))
+                    [0, cut].into_iter().zip(<[_; 2]>::from(parts.split_at_mut(cut * SIZE)))
                 {
                     own.pack((1, first), &vector, part);
                     own.unpack((1, first), Op::Add, part, &mut sums);

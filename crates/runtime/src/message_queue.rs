@@ -3,8 +3,8 @@
 //! An *envelope* is a message with its words. The engine identifies it by its row here and
 //! transfers its words. A message has a *subject*: it is for [`crate::Cell::msg_receive`], which
 //! takes the next message of a cell, or it carries a connection of a set that is exchanged by
-//! messages, or pieces of connections by a step plan. A receiver takes messages as they arrive; those that its program does not wait for are
-//! kept until it asks.
+//! messages, an array over the edge of a tree, or pieces of connections by a step plan. A receiver
+//! takes messages as they arrive; those that its program does not wait for are kept until it asks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,6 +19,8 @@ pub(crate) enum Subject {
     Plain,
     /// A connection of a set.
     Connection(usize, ConnectionId),
+    /// A connection of a set as the edge of a tree.
+    Edge(usize, ConnectionId),
     /// A message of a step plan, in a round of exchanges.
     Step(u64, u32),
 }

@@ -11,18 +11,24 @@
 //!   valid for as long as other cells read them, however the program ends.
 //! * A call that returns [`Stopped`] means that the run has ended, for a reason that the port has
 //!   recorded or received ([`CellPort::fail`]). The cell then informs its program.
-//! * Values are transferred as bits: an `f64` received as `u64` has the same bits. Words of 4 bytes
-//!   are the lower half of 64 bits.
+//! * Values are transferred as bits: an `f64` received as `u64` has the same bits. All cells exchange
+//!   words of the same size ([`Call::word_bytes`]). Threads and MPI carry so many bytes for each; on
+//!   the emulated machine, and where single words and messages are sent, a word of fewer than 8 bytes
+//!   is the lower part of 64 bits.
 //!
 //! Slices are erased to [`RawWords`] (a pointer, a length, bytes per word), so that ports need no
 //! generics and a transport is one `impl`.
 
-use conset_ir::{CellId, Operation, PhaseId};
+use std::ops::Range;
+
+use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 
 use crate::call::Call;
+use crate::collectives::{ReductionTree, WalkDirection};
 use crate::error::CellError;
-use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, gather};
-use crate::word::{Word, lower_half};
+use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, each_vector, gather};
+use crate::loaded_image::LoadedImage;
+use crate::word::{Word, bytes, bytes_mut, lower_byte, lower_half, lower_quarter};
 
 /// The run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +44,7 @@ pub(crate) enum Context {
 }
 
 /// The method by which a set is exchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
     /// The compiled plan: phases, or the messages of a step plan.
     #[default]
@@ -47,21 +53,108 @@ pub enum By {
     Messages,
 }
 
-/// The words of one exchange of one cell: a buffer for each connection, 64 bits a word.
+/// The words of some connections: a row for each, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireRows {
+    /// Where each row begins, in words, and where the last ends.
+    first: Vec<usize>,
+    /// Bytes of a word.
+    size: usize,
+    /// Aligned for every number. It can have more than the rows need.
+    memory: Vec<u64>,
+}
+
+impl WireRows {
+    /// Rows of so many words of `size` bytes.
+    pub(crate) fn new(words: impl Iterator<Item = usize>, size: usize) -> Self {
+        let mut first = vec![0];
+        first.extend(words.scan(0, |end, words| {
+            *end += words;
+            Some(*end)
+        }));
+        let mut rows = Self { first, size: 0, memory: Vec::new() };
+        rows.set_size(size);
+        rows
+    }
+
+    /// Changes the bytes of a word; the words are lost.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        self.size = size;
+        let bytes = self.first.last().map_or(0, |words| words * size);
+        if self.memory.len() < bytes.div_ceil(size_of::<u64>()) {
+            self.memory.resize(bytes.div_ceil(size_of::<u64>()), 0);
+        }
+    }
+
+    /// Bytes of a word.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len().saturating_sub(1)
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
+        self.first[row] * self.size..self.first[row + 1] * self.size
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub(crate) fn row(&self, row: usize) -> &[u8] {
+        &bytes(&self.memory)[self.range(row)]
+    }
+
+    /// The bytes of a row, to be written.
+    #[inline]
+    pub(crate) fn row_mut(&mut self, row: usize) -> &mut [u8] {
+        let range = self.range(row);
+        &mut bytes_mut(&mut self.memory)[range]
+    }
+
+    /// All rows, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|row| self.row(row))
+    }
+
+    /// Hands each row to a function.
+    pub(crate) fn for_each_mut(&mut self, mut visit: impl FnMut(usize, &mut [u8])) {
+        (0..self.len()).for_each(|row| visit(row, self.row_mut(row)));
+    }
+
+    /// The rows as transports take them: valid until the rows are used otherwise.
+    pub(crate) fn raw(&mut self) -> impl Iterator<Item = RawWords> {
+        let (size, start) = (self.size, self.memory.as_mut_ptr().cast::<u8>());
+        self.first.windows(2).map(move |ends| {
+            let pointer = start.wrapping_add(ends[0] * size);
+            RawWords { pointer, words: ends[1] - ends[0], size }
+        })
+    }
+}
+
+/// The words of one exchange of one cell: a row for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WireBuffers {
-    pub(crate) outgoing: Vec<Vec<u64>>,
-    pub(crate) incoming: Vec<Vec<u64>>,
+    pub(crate) outgoing: WireRows,
+    pub(crate) incoming: WireRows,
 }
 
 impl WireBuffers {
-    /// WireBuffers of so many words.
+    /// Buffers for so many words of `size` bytes.
     pub(crate) fn new(
         outgoing: impl Iterator<Item = usize>,
         incoming: impl Iterator<Item = usize>,
+        size: usize,
     ) -> Self {
-        let buffer = |words| vec![0; words];
-        Self { outgoing: outgoing.map(buffer).collect(), incoming: incoming.map(buffer).collect() }
+        let (outgoing, incoming) = (WireRows::new(outgoing, size), WireRows::new(incoming, size));
+        Self { outgoing, incoming }
+    }
+
+    /// Changes the bytes of a word.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        self.outgoing.set_size(size);
+        self.incoming.set_size(size);
     }
 
     /// Hands over what came in.
@@ -71,7 +164,7 @@ impl WireBuffers {
 
     /// Packs what goes out.
     pub(crate) fn fill(&mut self, pack: &mut PackFn<'_>) {
-        self.outgoing.iter_mut().enumerate().for_each(|(row, wire)| pack((row, 0), wire));
+        self.outgoing.for_each_mut(|row, wire| pack((row, 0), wire));
     }
 }
 
@@ -79,11 +172,57 @@ impl WireBuffers {
 /// first of the words.
 pub(crate) type WirePosition = (usize, usize);
 
-/// Puts a stretch of what goes out on the wire.
-pub(crate) type PackFn<'a> = dyn FnMut(WirePosition, &mut [u64]) + 'a;
+/// Puts a stretch of what goes out on the wire, in as many bytes as its words have.
+pub(crate) type PackFn<'a> = dyn FnMut(WirePosition, &mut [u8]) + 'a;
 
 /// Gets a stretch of what came in.
-pub(crate) type UnpackFn<'a> = dyn FnMut(WirePosition, &[u64]) + 'a;
+pub(crate) type UnpackFn<'a> = dyn FnMut(WirePosition, &[u8]) + 'a;
+
+/// Gets all that came in.
+pub(crate) type ReadFn<'a> = dyn FnMut(&ArrivedRows<'_>) + 'a;
+
+/// The words that came in of each connection, wherever the transport has them.
+pub(crate) struct ArrivedRows<'a>(&'a [RawWords]);
+
+impl<'a> ArrivedRows<'a> {
+    /// # Safety
+    /// The rows can be read, and nobody writes them, for as long as this lives.
+    pub(crate) unsafe fn new(rows: &'a [RawWords]) -> Self {
+        Self(rows)
+    }
+
+    /// The bytes of the connection in a row.
+    #[inline]
+    pub(crate) fn row(&self, row: usize) -> &[u8] {
+        let RawWords { pointer, words, size } = self.0[row];
+        // SAFETY: the promise of who made this; a row of no words has a pointer that is not null.
+        unsafe { std::slice::from_raw_parts(pointer, words * size) }
+    }
+}
+
+/// A walk over a compiled tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeWalk<'a> {
+    pub(crate) tree: &'a ReductionTree,
+    /// The set whose connections are the edges.
+    pub(crate) set: usize,
+    pub(crate) way: WalkDirection,
+    /// Bytes of a word of the array.
+    pub(crate) word_bytes: usize,
+}
+
+impl TreeWalk<'_> {
+    /// The connection of the set from a cell to its neighbour in the tree.
+    pub(crate) fn edge(&self, loaded: &LoadedImage, from: CellId, to: CellId) -> ConnectionId {
+        let set = loaded.set(self.set);
+        let mut out = loaded.sets[self.set].outgoing.of(from).iter();
+        *out.find(|&&x| set.get(x).target == to).expect("a set of a tree has its edges")
+    }
+}
+
+/// Combines the array of a cell with that of its child in a place, or the same part of both. They
+/// are aligned to the words.
+pub(crate) type CombineFn<'a> = dyn Fn(CellId, usize, &mut [u8], &[u8]) + 'a;
 
 /// What carries a cell's words.
 pub(crate) trait CellPort {
@@ -126,6 +265,27 @@ pub(crate) trait CellPort {
         outgoing: &[RawWords],
         incoming: &[RawWords],
     ) -> Result<(), Stopped>;
+
+    /// [`CellPort::exchange`] of words that are packed where the transport sends them from, as far as
+    /// it can, and read where they arrived. The buffers are for what it cannot.
+    fn exchange_packed(
+        &mut self,
+        set: usize,
+        by: By,
+        buffers: &mut WireBuffers,
+        pack: &mut PackFn<'_>,
+        read: &mut ReadFn<'_>,
+    ) -> Result<(), Stopped> {
+        buffers.fill(pack);
+        let outgoing: Vec<RawWords> = buffers.outgoing.raw().collect();
+        let incoming: Vec<RawWords> = buffers.incoming.raw().collect();
+        // SAFETY: the rows are disjoint parts of the buffers, which nobody uses before the call
+        // returns or unwinds.
+        unsafe { self.exchange(set, by, &outgoing, &incoming)? };
+        // SAFETY: the buffers are not written until this has returned.
+        read(&unsafe { ArrivedRows::new(&incoming) });
+        Ok(())
+    }
 
     /// Collective: exchanges a set between vectors. What the positions `lists.send()` hold at the
     /// call is combined at the other end into the positions `lists.receive()`, connections in id
@@ -171,6 +331,21 @@ pub(crate) trait CellPort {
         Ok(buffers)
     }
 
+    /// Whether trees of a set are walked by messages over their edges ([`CellPort::walk`]). Elsewhere
+    /// a cell walks them word by word, in the compiled phases.
+    fn walks_edges(&self, set: usize) -> bool;
+
+    /// Collective: walks over a tree with an array, by one message over each edge, or what costs less;
+    /// there is one where [`CellPort::walks_edges`]. The messages are not those of the program. On
+    /// the way to the root `combine` is called for a cell and its children in their order. At the
+    /// end the array is what was combined in the branch of the cell, or what came from the root.
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped>;
+
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///
     /// # Safety
@@ -190,7 +365,7 @@ pub(crate) trait CellPort {
 pub(crate) struct RawWords {
     pub(crate) pointer: *mut u8,
     pub(crate) words: usize,
-    /// Bytes of a word: 4 or 8.
+    /// Bytes of a word: 1, 2, 4 or 8.
     pub(crate) size: usize,
 }
 
@@ -218,6 +393,8 @@ impl RawWords {
         // bits of which are a number, and of which `index` is one.
         unsafe {
             match self.size {
+                1 => u64::from(self.pointer.add(index).read()),
+                2 => u64::from(self.pointer.cast::<u16>().add(index).read()),
                 4 => u64::from(self.pointer.cast::<u32>().add(index).read()),
                 _ => self.pointer.cast::<u64>().add(index).read(),
             }
@@ -230,9 +407,11 @@ impl RawWords {
     /// The row was made of a slice borrowed for writing; `index < words`.
     #[inline]
     pub(crate) unsafe fn set(&self, index: usize, bits: u64) {
-        // SAFETY: as in `get`; the lower half of the bits is the number where it has 4 bytes.
+        // SAFETY: as in `get`; the lower bits are the number where it has fewer than 8 bytes.
         unsafe {
             match self.size {
+                1 => self.pointer.add(index).write(lower_byte(bits)),
+                2 => self.pointer.cast::<u16>().add(index).write(lower_quarter(bits)),
                 4 => self.pointer.cast::<u32>().add(index).write(lower_half(bits)),
                 _ => self.pointer.cast::<u64>().add(index).write(bits),
             }
@@ -243,20 +422,37 @@ impl RawWords {
     ///
     /// # Safety
     /// This row was made of a slice borrowed for writing, the other can be read, they do not overlap
-    /// and have the same number of words.
+    /// and have as many words of the same size.
     #[inline]
     pub(crate) unsafe fn copy_from(&self, other: &RawWords) {
-        if self.size == other.size {
-            // SAFETY: both are `words * size` bytes long.
-            unsafe {
-                std::ptr::copy_nonoverlapping(other.pointer, self.pointer, self.words * self.size);
-            }
-        } else {
-            for index in 0..self.words {
-                // SAFETY: `index` is in both.
-                unsafe { self.set(index, other.get(index)) };
-            }
+        // SAFETY: both are `words * size` bytes long.
+        unsafe {
+            std::ptr::copy_nonoverlapping(other.pointer, self.pointer, self.words * self.size);
         }
+    }
+
+    /// The bytes of some of the words.
+    ///
+    /// # Safety
+    /// The row can be read, and has the words, as long as they are used.
+    #[cfg(feature = "mpi")]
+    #[inline]
+    pub(crate) unsafe fn bytes<'a>(&self, words: &Range<usize>) -> &'a [u8] {
+        let start = self.pointer.wrapping_add(words.start * self.size);
+        // SAFETY: said above.
+        unsafe { std::slice::from_raw_parts(start, words.len() * self.size) }
+    }
+
+    /// The same, to be written.
+    ///
+    /// # Safety
+    /// The row can be written, nobody else uses it, and it has the words.
+    #[cfg(feature = "mpi")]
+    #[inline]
+    pub(crate) unsafe fn bytes_mut<'a>(&self, words: &Range<usize>) -> &'a mut [u8] {
+        let start = self.pointer.wrapping_add(words.start * self.size);
+        // SAFETY: said above.
+        unsafe { std::slice::from_raw_parts_mut(start, words.len() * self.size) }
     }
 }
 
@@ -269,14 +465,7 @@ pub(crate) fn exchange_packed(
     op: Op,
     vector: VectorMut<'_>,
 ) -> Result<(), Stopped> {
-    match vector {
-        VectorMut::F64(x) => packed(port, set, lists, op, x),
-        VectorMut::F32(x) => packed(port, set, lists, op, x),
-        VectorMut::U64(x) => packed(port, set, lists, op, x),
-        VectorMut::I64(x) => packed(port, set, lists, op, x),
-        VectorMut::U32(x) => packed(port, set, lists, op, x),
-        VectorMut::I32(x) => packed(port, set, lists, op, x),
-    }
+    each_vector!(vector, x => packed(port, set, lists, op, x))
 }
 
 fn packed<W: Number>(

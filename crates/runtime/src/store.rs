@@ -16,6 +16,7 @@ use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Piece};
 
 use crate::port::WireBuffers;
+use crate::word::{bits_of, put_bits};
 
 /// Words of the active set. A row is as long as the words put there so far.
 #[derive(Clone, Debug, Default)]
@@ -60,20 +61,19 @@ impl WordStore {
 
     /// Puts the outgoing words of a pack.
     pub(crate) fn put_packed(&mut self, outgoing: &[ConnectionId], exchange: &WireBuffers) {
-        for (&connection, words) in outgoing.iter().zip(&exchange.outgoing) {
-            self.fill(connection, words.iter().copied());
+        for (&connection, words) in outgoing.iter().zip(exchange.outgoing.iter()) {
+            self.fill(connection, words.chunks(exchange.outgoing.size().max(1)).map(bits_of));
         }
     }
 
     /// Copies what was received to the incoming words of a pack.
     pub(crate) fn get_packed(&self, incoming: &[ConnectionId], exchange: &mut WireBuffers) {
-        for (&connection, words) in incoming.iter().zip(&mut exchange.incoming) {
-            let count = words.len();
-            words
-                .iter_mut()
-                .zip(self.received(connection, count))
-                .for_each(|(to, bits)| *to = bits);
-        }
+        let size = exchange.incoming.size().max(1);
+        exchange.incoming.for_each_mut(|row, wire| {
+            let words = wire.chunks_mut(size);
+            let received = self.received(incoming[row], words.len());
+            words.zip(received).for_each(|(word, bits)| put_bits(word, bits));
+        });
     }
 }
 

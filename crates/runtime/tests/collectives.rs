@@ -2,18 +2,18 @@
 
 #[path = "../../fabric/tests/build/mod.rs"]
 mod build;
+#[path = "common/tree_cases.rs"]
+mod tree_cases;
 
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionSet, Image, Machine};
 use conset_runtime::{
-    Collectives, Number, Op, ThreadOptions, Transport, World, tree_sets, tree_sets_named,
+    Cell, CellError, Collectives, Number, Op, RunError, ThreadOptions, Transport, World, tree_sets,
+    tree_sets_named,
 };
 use proptest::prelude::*;
-
-fn with_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
-    build::build_all(machine, tree_sets(machine, words).unwrap())
-}
+use tree_cases::{branch, in_phases as with_trees, in_steps};
 
 /// Without the set that goes both ways.
 fn with_two_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {
@@ -37,18 +37,6 @@ fn machines() -> Vec<Arc<Machine>> {
         machines.push(Arc::new(machine));
     }
     machines
-}
-
-/// The own value, then the branches of the children: cell numbers among the live cells.
-fn branch<W: Number>(values: &[Vec<W>], op: Op, node: usize) -> Vec<W> {
-    let mut result = values[node].clone();
-    let mut bit = 1;
-    while (node == 0 || node & bit == 0) && node + bit < values.len() {
-        let child = branch(values, op, node + bit);
-        result.iter_mut().zip(child).for_each(|(own, child)| *own = op.apply(*own, child));
-        bit <<= 1;
-    }
-    result
 }
 
 fn rank(cells: &[CellId], cell: CellId) -> usize {
@@ -347,4 +335,112 @@ fn misuse_is_an_error() {
         error.unwrap_err().to_string(),
         "c0: c3 is not one of the live cells of the tree `reduce`"
     );
+}
+
+fn transports() -> [Transport; 3] {
+    let threads = |workers| Transport::Threads(ThreadOptions::workers(workers));
+    [Transport::Fabric, threads(1), threads(3)]
+}
+
+/// Arrays of any length, several times what the trees carry, give the same bits on all transports,
+/// compiled to phases and to steps.
+#[test]
+fn arrays_of_any_length_and_steps() {
+    for spec in ["ring:1", "ring:2", "ring:7", "mesh:4x3"] {
+        let machine = build::machine(spec, |_| ());
+        for image in [with_trees(&machine, 3), in_steps(&machine, 2)] {
+            let trees = Collectives::new(&image).unwrap();
+            for transport in transports() {
+                let world = World::new(image.clone()).on(transport);
+                let (wrong, _) = world
+                    .try_run(|cell| {
+                        tree_cases::wrong_results(cell, &trees, &[1, 2, 40, 3, 0, 7, 1, 1])
+                    })
+                    .unwrap();
+                assert_eq!(wrong.iter().sum::<usize>(), 0, "{spec}");
+            }
+        }
+    }
+}
+
+/// A message of the program that was not read is never taken for what comes over an edge.
+#[test]
+fn own_messages_are_not_those_of_trees() {
+    for spec in ["fat-tree:8", "fat-tree:13", "ring:2"] {
+        let image = in_steps(&Arc::new(Machine::from_spec(spec).unwrap()), 1);
+        let trees = Collectives::new(&image).unwrap();
+        for transport in transports() {
+            let world = World::new(image.clone()).on(transport);
+            let run = world.try_run(|cell| tree_cases::with_own_messages(cell, &trees));
+            let (wrong, _) = run.unwrap();
+            assert_eq!(wrong.iter().sum::<usize>(), 0, "{spec}");
+        }
+    }
+}
+
+/// A program on all transports, of an image in phases and of one in steps: the errors.
+fn errors_of(
+    program: impl Fn(&mut Cell<'_>, &Collectives) -> Result<(), CellError> + Sync,
+) -> Vec<RunError> {
+    let mut errors = Vec::new();
+    let machine = build::machine("ring:6", |_| ());
+    for image in [with_trees(&machine, 4), in_steps(&machine, 4)] {
+        let trees = Collectives::new(&image).unwrap();
+        for transport in transports() {
+            let world = World::new(image.clone()).on(transport);
+            errors.push(world.try_run(|cell| program(cell, &trees)).unwrap_err());
+        }
+    }
+    errors
+}
+
+#[test]
+fn unlike_calls_are_named() {
+    let third = CellId(3);
+    // Another length, operation, type, source of a broadcast.
+    let lengths = errors_of(|cell, trees| {
+        let mut x = vec![1.0; if cell.id() == third { 2 } else { 3 }];
+        cell.allreduce(trees, Op::Add, &mut x)
+    });
+    let operations = errors_of(|cell, trees| {
+        cell.allreduce(trees, if cell.id() == third { Op::Max } else { Op::Add }, &mut [1.0])
+    });
+    let types = errors_of(|cell, trees| match cell.id() == third {
+        true => cell.allreduce(trees, Op::Add, &mut [1u64]),
+        false => cell.allreduce(trees, Op::Add, &mut [1.0f64]),
+    });
+    let sources = errors_of(|cell, trees| {
+        cell.broadcast(trees, CellId(if cell.id() == third { 1 } else { 2 }), &mut [1.0])
+    });
+    let named = [
+        (lengths, "sum of 2 f64", "sum of 3 f64"),
+        (operations, "maximum of 1 f64", "sum of 1 f64"),
+        (types, "of 1 u64", "of 1 f64"),
+        (sources, "broadcast from c1", "broadcast from c2"),
+    ];
+    for (errors, own, others) in named {
+        for error in errors {
+            let text = error.to_string();
+            assert!(matches!(error, RunError::Mismatch { .. }), "{text}");
+            assert!(text.contains("c3 is in its 1st collective call"), "{text}");
+            assert!(text.contains(own) && text.contains(others), "{text}");
+        }
+    }
+    // A call that one cell skips, before another at another line.
+    for error in errors_of(|cell, trees| {
+        if cell.id() != third {
+            cell.allreduce(trees, Op::Add, &mut [1.0])?;
+        }
+        cell.allreduce(trees, Op::Add, &mut [2.0])
+    }) {
+        assert!(matches!(error, RunError::Mismatch { .. }), "{error}");
+    }
+    // A cell that makes no call.
+    for error in errors_of(|cell, trees| match cell.id() == third {
+        true => Ok(()),
+        false => cell.barrier(trees),
+    }) {
+        let text = error.to_string();
+        assert!(text.contains("c3 has ended"), "{text}");
+    }
 }

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         for _ in 0..TOGETHER {
             scope.spawn(|| {
                 while let Some((case, ranks)) = jobs.get(next.fetch_add(1, Relaxed)) {
-                    let wrong = judge(case, *ranks, &launch(case.name, *ranks));
+                    let wrong = judge(case, *ranks, &launch(case, *ranks));
                     failed.fetch_add(usize::from(wrong.is_some()), Relaxed);
                     let verdict = wrong.as_deref().unwrap_or("ok");
                     println!("test {} on {ranks} ranks ... {verdict}", case.name);
@@ -78,22 +78,26 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed.into_inner() > 0))
 }
 
-fn launch(case: &str, ranks: usize) -> Output {
+fn launch(case: &Case, ranks: usize) -> Output {
     let program = std::env::current_exe().expect("this program");
     // Files by which ranks talk where they must not by MPI.
     let scratch =
-        format!("{}/mpi-{}-{case}-{ranks}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        format!("{}/mpi-{}-{}-{ranks}", env!("CARGO_TARGET_TMPDIR"), std::process::id(), case.name);
     std::fs::create_dir_all(&scratch).expect("a folder for files of a job");
     let output = job(&program, case, ranks, &scratch);
     std::fs::remove_dir_all(&scratch).expect("the folder was made above");
     output
 }
 
-fn job(program: &Path, case: &str, ranks: usize, scratch: &str) -> Output {
-    Command::new("timeout")
+fn job(program: &Path, case: &Case, ranks: usize, scratch: &str) -> Output {
+    let mut command = Command::new("timeout");
+    if let Some(seconds) = case.time_out {
+        command.env("CONSET_TIMEOUT", seconds);
+    }
+    command
         .args(["-k", "5", SECONDS, env!("CONSET_MPIRUN"), "-n", &ranks.to_string()])
         .arg(program)
-        .env(CASE, case)
+        .env(CASE, case.name)
         .env("CONSET_MPI_SCRATCH", scratch)
         .env("CONSET_MPI_SIZE", ranks.to_string())
         // More ranks than cores, and perhaps as root in a container; other libraries ignore it.

@@ -40,7 +40,7 @@ const fn overflow(
 const SAYS: &[&str] =
     &["conset: cell c1 overflowed its stack of 1048576 bytes; enlarge stack_bytes"];
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     Case {
         name: "no_thread_for_any_worker",
         run: without_threads,
@@ -65,6 +65,17 @@ const CASES: [Case; 9] = [
             "conset: c1 has been in its own code for more than 20ms, and does not end with the run",
         ],
         code: None,
+    },
+    Case {
+        name: "a_cell_that_is_slow_is_reported",
+        run: slow,
+        stack: None,
+        says: &[
+            "conset: c0 waits for ",
+            "; c1 is in its own code; it goes on waiting",
+            "all went on",
+        ],
+        code: Some(0),
     },
     overflow("recursion_without_end_on_the_fabric", || recursion(Transport::Fabric), SAYS),
     overflow("recursion_without_end_on_one_thread", || recursion(on_threads(1)), SAYS),
@@ -181,6 +192,20 @@ fn never() -> ExitCode {
         cell.instantiate_phase("s/p0")
     });
     println!("the run ended: {result:?}");
+    ExitCode::SUCCESS
+}
+
+/// A cell that makes no call for long, for which another waits.
+fn slow() -> ExitCode {
+    let options = ThreadOptions::workers(2).report_after(Duration::from_millis(50));
+    let world = World::new(ring_image(2, 1)).on(Transport::Threads(options));
+    let result = world.try_run(|cell| {
+        if cell.id() == CellId(1) {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        cell.instantiate_phase("s/p0")
+    });
+    println!("{}", if result.is_ok() { "all went on" } else { "the run failed" });
     ExitCode::SUCCESS
 }
 

@@ -68,15 +68,30 @@ fn words_of_other_types_are_their_bits() {
         .try_run(|cell| {
             if cell.id() == CellId(0) {
                 let mut got = [[0.0; 2]];
-                cell.exchange("s", &[[1.5f64, f64::from_bits(9)]], &mut got)?;
-                return Ok(got[0].map(f64::to_bits));
+                cell.exchange("s", &[[1.5f32, f32::from_bits(9)]], &mut got)?;
+                return Ok(got[0].map(f32::to_bits));
             }
             let mut got = [[0i32; 2]];
             cell.exchange("s", &[[7i32, -1]], &mut got)?;
-            Ok(got[0].map(|word| word as u64))
+            Ok(got[0].map(|word| word as u32))
         })
         .unwrap();
-    assert_eq!(words, [[7, u64::from(u32::MAX)], [0, 9]]);
+    assert_eq!(words, [[7, u32::MAX], [1.5f32.to_bits(), 9]]);
+}
+
+#[test]
+fn words_of_other_sizes_are_another_call() {
+    for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
+        let world = World::new(ring_image(2, 2)).same_places(false).on(transport);
+        let text = message(world.try_run(|cell| match cell.id().0 {
+            0 => cell.exchange("s", &[[1.5f64; 2]], &mut [[0.0; 2]]),
+            _ => cell.exchange("s", &[[7i16; 2]], &mut [[0i16; 2]]),
+        }));
+        assert!(
+            text.contains("in words of 8 bytes; c1") && text.contains("of 2 bytes: all"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub mod plan;
 mod tests;
 
 use conset_ir::convert::to_f64;
-use conset_ir::{CellId, Machine, Protocol, Topology};
+use conset_ir::{CellId, Machine, Protocol};
 
 /// How packets travel, and what a sender waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,7 +212,7 @@ pub fn mean_distance(machine: &Machine) -> Option<f64> {
 }
 
 /// The links in one direction between the halves of a network: of a grid those that the middle of
-/// its longest dimension cuts, of a fat-tree those of half of the groups below its top. Dead links
+/// its longest dimension cuts, of a fat-tree or cluster those of half of the groups below its top. Dead links
 /// are counted. At least 1; `None` for graphs.
 pub fn bisection(machine: &Machine) -> Option<f64> {
     if let Some(dims) = machine.topology().dims() {
@@ -222,8 +222,10 @@ pub fn bisection(machine: &Machine) -> Option<f64> {
         let wraps = if machine.topology().wraps() { 2.0 } else { 1.0 };
         return Some((side / f64::from(longest) * wraps).max(1.0));
     }
-    let Topology::FatTree { .. } = machine.topology() else { return None };
-    let levels = machine.topology().fat_tree_levels();
+    let levels = machine.topology().tree_levels();
+    if levels.is_empty() {
+        return None;
+    }
     let below = levels.iter().rev().find(|level| level.groups > 1);
     Some(below.map_or(1.0, |level| to_f64((level.groups / 2).max(1)) * to_f64(level.links_up())))
 }

@@ -9,7 +9,7 @@
 //! Switches have no agent and are never an endpoint.
 
 use conset_ir::convert::index;
-use conset_ir::{CellId, Connection, Duplex, Machine, Parameters, RouteRef, StreamClocks};
+use conset_ir::{CellId, Connection, Duplex, Machine, RouteRef, StreamClocks, Topology};
 
 use crate::local_index::RowId;
 
@@ -28,22 +28,56 @@ impl RowId for PortId {
 /// The machine parameters that durations depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamCosts {
-    /// For streams from one cell to another, and from a cell to itself.
-    streams: [StreamClocks; 2],
+    /// For streams from one cell to another, from a cell to itself, and between two nodes.
+    streams: [StreamClocks; 3],
+    /// Clocks to open a stream between two nodes beyond those of others.
+    overhead: u64,
+    /// The cells of a node, if nodes matter.
+    cells_per_node: Option<u32>,
     duplex: Duplex,
 }
 
 impl StreamCosts {
-    pub(crate) fn new(parameters: &Parameters) -> Self {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let parameters = machine.parameters();
+        let overhead = u64::from(parameters.network_overhead);
+        let [fastest, slowest] = machine.link_clocks_range();
+        let [other, itself] = [false, true].map(|same| StreamClocks::between(parameters, same));
         Self {
-            streams: [false, true].map(|itself| StreamClocks::between(parameters, itself)),
+            streams: [other, itself, other.between_nodes(overhead, slowest.into())],
+            overhead,
+            cells_per_node: match machine.topology() {
+                Topology::Cluster { cells_per_node, .. } if overhead > 0 || fastest < slowest => {
+                    Some(*cells_per_node)
+                }
+                _ => None,
+            },
             duplex: parameters.duplex,
         }
     }
 
     /// The stream clocks of a connection.
     pub(crate) fn stream(&self, connection: &Connection) -> &StreamClocks {
+        if self.is_between_nodes(connection) {
+            return &self.streams[2];
+        }
         &self.streams[usize::from(connection.source == connection.target)]
+    }
+
+    /// Clocks to open a stream of a connection beyond `stream_setup`.
+    pub(crate) fn overhead(&self, connection: &Connection) -> u64 {
+        if self.is_between_nodes(connection) { self.overhead } else { 0 }
+    }
+
+    /// Whether a connection is between two nodes, and that matters.
+    fn is_between_nodes(&self, connection: &Connection) -> bool {
+        let apart = |cells| connection.source.0 / cells != connection.target.0 / cells;
+        self.cells_per_node.is_some_and(apart)
+    }
+
+    /// Whether streams between two nodes take longer to open than others.
+    pub(crate) fn has_overhead(&self) -> bool {
+        self.cells_per_node.is_some() && self.overhead > 0
     }
 
     /// The predicted duration `d_c` of a route of a connection, in clocks.
@@ -90,7 +124,18 @@ mod tests {
     #[test]
     fn a_connection_to_itself_books_one_port_of_a_half_duplex_cell() {
         let itself = Connection::new(CellId(3), CellId(3), 1);
-        assert_eq!(StreamCosts::new(&Parameters::iwarp_fem()).ports(&itself), [3, 3].map(PortId));
-        assert_eq!(StreamCosts::new(&Parameters::iwarp()).ports(&itself), [6, 7].map(PortId));
+        let ports = |spec| StreamCosts::new(&Machine::from_spec(spec).unwrap()).ports(&itself);
+        assert_eq!(ports("iwarp-fem"), [3, 3].map(PortId));
+        assert_eq!(ports("iwarp"), [6, 7].map(PortId));
+    }
+
+    #[test]
+    fn streams_between_nodes_take_longer_to_open() {
+        let machine = Machine::from_spec("cluster:2x3").unwrap();
+        let (costs, p) = (StreamCosts::new(&machine), machine.parameters());
+        let clocks = |a, b| costs.stream(&Connection::new(CellId(a), CellId(b), 1)).of(10);
+        let inside = u64::from(p.stream_setup + 10 * p.access_clocks_per_word);
+        assert_eq!([clocks(0, 2), clocks(4, 3)], [inside; 2]);
+        assert_eq!([clocks(0, 3), clocks(5, 2)], [inside + u64::from(p.network_overhead); 2]);
     }
 }

@@ -27,7 +27,7 @@ use crate::precedence::PhasePrecedence;
 /// # Errors
 /// `starts` does not have one start for each route.
 pub fn with_starts(routing: Routing, starts: &[Vec<u64>]) -> Result<Timetable, ShapeError> {
-    let costs = StreamCosts::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine());
     let set = routing.set().clone();
     let times = routing
         .phases()
@@ -67,7 +67,7 @@ pub fn with_early_starts(mut tables: Vec<Timetable>) -> Vec<Timetable> {
 /// before their last words are received.
 fn early_starts(table: &Timetable) -> Timetable {
     let routing = table.routing();
-    let costs = StreamCosts::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine());
     let set = routing.set();
     let mut ports = LocalIndex::new(costs.port_count(routing.machine()));
     let mut connections = LocalIndex::new(set.len());
@@ -128,10 +128,8 @@ pub fn backfill(routing: &Routing, starts: &[Vec<StartRule>]) -> Vec<Option<Phas
     assert_eq!(starts.len(), routing.phases().len(), "starts for each phase");
     let mut backfiller = Backfiller {
         set: routing.set(),
-        costs: StreamCosts::new(routing.machine().parameters()),
-        ports: LocalIndex::new(
-            StreamCosts::new(routing.machine().parameters()).port_count(routing.machine()),
-        ),
+        costs: StreamCosts::new(routing.machine()),
+        ports: LocalIndex::new(StreamCosts::new(routing.machine()).port_count(routing.machine())),
         connections: LocalIndex::new(routing.set().len()),
     };
     routing

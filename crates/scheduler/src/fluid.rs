@@ -7,7 +7,8 @@
 //!   then a port opens a stream at its start at the earliest.
 //! * A connection from a cell to itself with half duplex uses its one port twice. Both ends open
 //!   together, even if `streams` is 1.
-//! * Opening takes a port `stream_setup` clocks, one stream after the other. A stream flows once
+//! * Opening takes a port `stream_setup` clocks, and `network_overhead` more between two nodes, one stream
+//!   after the other. A stream flows once
 //!   both its ends are open, at the max-min fair rate ([`crate::max_min_share`]) under these
 //!   capacities: a link carries one word per `link_clocks_per_word`, a port one word per
 //!   `access_clocks_per_word`.
@@ -54,6 +55,8 @@ pub(crate) struct FluidPhase<'a> {
     pub(crate) streams: u32,
     /// Clocks to open a stream.
     pub(crate) setup: f64,
+    /// Clocks to open each stream beyond these; empty for 0.
+    pub(crate) overheads: Vec<f64>,
     /// Resources below this number are links.
     pub(crate) links: u32,
 }
@@ -199,6 +202,8 @@ impl<'a> FluidRun<'a> {
     fn process_pending_ports(&mut self) {
         while let Some(number) = self.pending_ports.pop() {
             while let Some((stream, ends)) = self.openable(number) {
+                let overhead = self.phase.overheads.get(index(stream)).copied().unwrap_or(0.0);
+                let setup = self.phase.setup + overhead;
                 let state = &mut self.streams[index(stream)];
                 let port = &mut self.ports[index(number)];
                 port.next += 1;
@@ -207,10 +212,10 @@ impl<'a> FluidRun<'a> {
                 for end in 0..2 {
                     if self.phase.ports[index(stream)][end] == number {
                         self.opened[index(stream)][end] = open;
-                        open += self.phase.setup;
+                        open += setup;
                     }
                 }
-                port.idle = port.idle.max(self.now) + f64::from(ends) * self.phase.setup;
+                port.idle = port.idle.max(self.now) + f64::from(ends) * setup;
                 state.ends_open += ends;
                 state.ready = state.ready.max(port.idle);
                 if state.ends_open == 2 {

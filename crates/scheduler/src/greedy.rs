@@ -73,7 +73,7 @@ pub const PASSES: u32 = 8;
 /// # Errors
 /// The durations of a phase add up to 2^63 clocks or more.
 pub fn timetable(routing: Routing) -> Result<Timetable, ScheduleError> {
-    let costs = StreamCosts::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine());
     let scratch = || PhaseScratch {
         ports: LocalIndex::new(costs.port_count(routing.machine())),
         connections: LocalIndex::new(routing.set().len()),

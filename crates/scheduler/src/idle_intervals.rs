@@ -154,7 +154,7 @@ impl<'a> IdleTime<'a> {
         AssignmentRequest { phases, slots, max_new_phases, .. }: AssignmentRequest<'a>,
         requested: impl Iterator<Item = ConnectionId>,
     ) -> Self {
-        let costs = StreamCosts::new(machine.parameters());
+        let costs = StreamCosts::new(machine);
         let mut this = Self {
             machine,
             costs,
@@ -435,7 +435,7 @@ mod tests {
         let mut routes = vec![PhaseRoutes::new(); phases];
         let mut slots = vec![Vec::new(); phases];
         let mut connections = Vec::new();
-        let costs = StreamCosts::new(machine.parameters());
+        let costs = StreamCosts::new(machine);
         for &(phase, source, target, words, start) in rows {
             let connection = Connection::new(CellId(source), CellId(target), words);
             let duration = costs.stream(&connection).of(words);

@@ -33,7 +33,7 @@ use crate::{ScheduleError, greedy};
 /// # Panics
 /// If `rounds` does not have one list for each phase and one number for each route.
 pub fn in_rounds(routing: Routing, rounds: &[Vec<u32>]) -> Result<Timetable, ScheduleError> {
-    let costs = StreamCosts::new(routing.machine().parameters());
+    let costs = StreamCosts::new(routing.machine());
     let mut free = vec![0u64; costs.port_count(routing.machine())];
     let mut phases = Vec::with_capacity(routing.phases().len());
     assert_eq!(rounds.len(), routing.phases().len(), "rounds for each phase");
@@ -166,7 +166,7 @@ impl ListScheduler {
     fn new(routing: &Routing) -> Self {
         let machine = routing.machine();
         let parameters = machine.parameters();
-        let costs = StreamCosts::new(parameters);
+        let costs = StreamCosts::new(machine);
         let streams_per_link = parameters.streams_per_link();
         Self {
             costs,

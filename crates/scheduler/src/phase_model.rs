@@ -11,7 +11,7 @@
 //! capacity of all of them, although each stream uses one link.
 
 use conset_ir::convert::{to_f64, to_u32};
-use conset_ir::{ConnectionId, ConnectionSet, Lists, Machine};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Lists, Machine};
 
 use crate::cost::StreamCosts;
 use crate::fluid;
@@ -55,11 +55,17 @@ impl<'a> PhaseModel<'a> {
     /// 1.
     pub fn new(machine: &Machine, set: &'a ConnectionSet, links: &[u32]) -> Self {
         let parameters = machine.parameters();
-        let costs = StreamCosts::new(parameters);
+        let costs = StreamCosts::new(machine);
         let ports = costs.port_count(machine);
-        let link = 1.0 / f64::from(parameters.link_clocks_per_word);
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
-        let mut capacities: Vec<f64> = links.iter().map(|&n| f64::from(n) * link).collect();
+        let rate = |clocks: u32| 1.0 / f64::from(clocks);
+        let mut capacities: Vec<f64> = match machine.link_clocks_range() {
+            [least, most] if least < most => edge_clocks(machine)
+                .zip(links)
+                .map(|(clocks, &n)| f64::from(n) * rate(clocks))
+                .collect(),
+            [clocks, _] => links.iter().map(|&n| f64::from(n) * rate(clocks)).collect(),
+        };
         let agents_never_limit = parameters.streams == 1 && capacities.iter().all(|&c| c <= access);
         capacities.resize(links.len() + ports, access);
         Self {
@@ -108,6 +114,13 @@ impl<'a> PhaseModel<'a> {
         };
         let latencies = streams.clone().filter(|_| ordered || timed).map(latency).collect();
         let starts = streams.clone().filter(|_| timed).map(|stream| to_f64(stream.start)).collect();
+        let overheads = match self.costs.has_overhead() {
+            true => connections
+                .clone()
+                .map(|connection| to_f64(self.costs.overhead(set.get(connection))))
+                .collect(),
+            false => Vec::new(),
+        };
         let precedence = PhasePrecedence::among(set, connections, &mut self.connections);
         let phase = fluid::FluidPhase {
             words: streams.map(|stream| stream.words).collect(),
@@ -118,9 +131,22 @@ impl<'a> PhaseModel<'a> {
             starts,
             streams: self.streams,
             setup: self.setup,
+            overheads,
             links: self.edges,
         };
         self.rates.restart(paths);
         fluid::run(&phase, &mut self.rates).finish_times
     }
+}
+
+/// The clocks per word of the links of each edge. Edges are numbered by source and target.
+fn edge_clocks(machine: &Machine) -> impl Iterator<Item = u32> + '_ {
+    machine.cells().flat_map(|cell| {
+        let links = machine.outgoing(cell).iter();
+        let mut edges: Vec<(CellId, u32)> =
+            links.map(|&link| (machine.link(link).target, machine.link_clocks(link))).collect();
+        edges.sort_unstable();
+        edges.dedup_by_key(|edge| edge.0);
+        edges.into_iter().map(|edge| edge.1)
+    })
 }

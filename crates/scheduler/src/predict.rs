@@ -202,7 +202,7 @@ impl<'a> CostModel<'a> {
     fn new(timetable: &'a Timetable) -> Self {
         let routing = timetable.routing();
         let machine = routing.machine();
-        let costs = StreamCosts::new(machine.parameters());
+        let costs = StreamCosts::new(machine);
         Self {
             timetable,
             machine,
@@ -250,15 +250,17 @@ impl<'a> CostModel<'a> {
             }
             let both = self.costs.ports(set.get(route.connection));
             let both = both.map(|port| self.ports.index_of(port));
+            let overhead = self.costs.overhead(set.get(route.connection));
             for port in both {
-                loads.agent(port, route.words);
+                loads.agent(port, route.words, overhead);
             }
             ports.push(both);
         }
         // Resources of the phase: its links, then its ports.
         let links = to_u32(self.links.ids().len());
         let port_count = self.ports.ids().len();
-        let mut capacities = vec![1.0 / f64::from(parameters.link_clocks_per_word); index(links)];
+        let clocks = self.links.ids().iter().map(|&link| self.machine.link_clocks(link));
+        let mut capacities: Vec<f64> = clocks.map(|clocks| 1.0 / f64::from(clocks)).collect();
         let access = 1.0 / f64::from(parameters.access_clocks_per_word);
         capacities.resize(capacities.len() + port_count, access);
         let ends = ports
@@ -285,6 +287,13 @@ impl<'a> CostModel<'a> {
             },
             streams: parameters.streams,
             setup: f64::from(parameters.stream_setup),
+            overheads: match self.costs.has_overhead() {
+                true => routes
+                    .iter()
+                    .map(|route| to_f64(self.costs.overhead(set.get(route.connection))))
+                    .collect(),
+                false => Vec::new(),
+            },
             links,
         };
         (fluid::run(&phase, &mut MaxMinShare::new(capacities, paths)), loads)
@@ -309,18 +318,20 @@ impl<'a> CostModel<'a> {
     }
 
     fn busiest_link(&self, loads: &ResourceLoads) -> Option<LinkLoad> {
-        let clocks_per_word = u64::from(self.machine.parameters().link_clocks_per_word);
+        let clocks = |link: LinkId, load: &ResourceLoad| {
+            load.words.saturating_mul(self.machine.link_clocks(link).into())
+        };
         let found = self
             .links
             .ids()
             .iter()
             .zip(&loads.links)
-            .min_by_key(|&(&link, load)| (std::cmp::Reverse(load.words), link));
+            .min_by_key(|&(&link, load)| (std::cmp::Reverse(clocks(link, load)), link));
         found.map(|(&link, load)| LinkLoad {
             link,
             routes: load.streams,
             words: load.words,
-            clocks: load.words.saturating_mul(clocks_per_word),
+            clocks: clocks(link, load),
         })
     }
 
@@ -328,7 +339,8 @@ impl<'a> CostModel<'a> {
         let parameters = self.machine.parameters();
         let clocks = |load: &ResourceLoad| {
             let words = load.words.saturating_mul(u64::from(parameters.access_clocks_per_word));
-            words.saturating_add(u64::from(load.streams) * u64::from(parameters.stream_setup))
+            let setups = u64::from(load.streams) * u64::from(parameters.stream_setup);
+            words.saturating_add(setups.saturating_add(load.overhead))
         };
         let found = self
             .ports
@@ -359,6 +371,8 @@ impl<'a> CostModel<'a> {
 struct ResourceLoad {
     streams: u32,
     words: u64,
+    /// Clocks to open streams beyond `stream_setup` each.
+    overhead: u64,
 }
 
 /// The loads of a phase, by numbers within the phase.
@@ -370,21 +384,22 @@ struct ResourceLoads {
 
 impl ResourceLoads {
     fn link(&mut self, link: u32, words: u32) {
-        add(&mut self.links, link, words);
+        add(&mut self.links, link, words, 0);
     }
 
-    fn agent(&mut self, agent: u32, words: u32) {
-        add(&mut self.agents, agent, words);
+    fn agent(&mut self, agent: u32, words: u32, overhead: u64) {
+        add(&mut self.agents, agent, words, overhead);
     }
 }
 
-fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32) {
+fn add(loads: &mut Vec<ResourceLoad>, row: u32, words: u32, overhead: u64) {
     let row = index(row);
     if row == loads.len() {
         loads.push(ResourceLoad::default());
     }
     loads[row].streams += 1;
     loads[row].words += u64::from(words);
+    loads[row].overhead += overhead;
 }
 
 /// Whole clocks, rounded up. A fraction that rounding errors explain is ignored; what exceeds 64

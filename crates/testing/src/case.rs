@@ -13,11 +13,14 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use conset::ir::convert::to_u32;
 use conset::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Parameters,
-    Program, Topology, limits, text,
+    Program, Protocol, Topology, limits, text,
 };
 use conset::{Algorithm, CompileOptions, Objective};
 
+use crate::structured;
+
 /// A machine, a program for it, and compiler options.
+#[derive(Clone)]
 pub struct Case {
     /// The machine.
     pub machine: Arc<Machine>,
@@ -35,10 +38,13 @@ pub enum CaseKind {
     /// Half-duplex machines and sets with unequal numbers of words and connections of cells to
     /// themselves, compiled by the default algorithm.
     HalfDuplexToItself,
+    /// All cases, and beyond them larger machines, fat-trees with any parents, graphs with switches,
+    /// every parameter of messages, patterns, and halos of partitioned meshes.
+    Soak,
 }
 
 /// Number of random bytes for the case of a seed.
-const SEED_BYTES: usize = 1 << 12;
+const SEED_BYTES: usize = 1 << 14;
 
 impl Case {
     /// The case of a seed. The same seed gives the same case.
@@ -59,20 +65,31 @@ impl Case {
     pub fn from_bytes(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Self> {
         let machine = Arc::new(machine(u, kind)?);
         let sets = match kind {
-            CaseKind::Any => *u.choose(&[1, 1, 1, 2, 3])?,
+            CaseKind::Any | CaseKind::Soak => *u.choose(&[1, 1, 1, 2, 3])?,
             CaseKind::HalfDuplexToItself => 1,
         };
-        let sets = (0..sets).map(|row| set(u, &machine, row, kind).map(Arc::new));
+        let sets = (0..sets).map(|row| {
+            let given = match kind {
+                CaseKind::Soak if u.ratio(1, 4)? => structured::set(u, &machine, row)?,
+                _ => None,
+            };
+            given.map_or_else(|| set(u, &machine, row, kind), Ok).map(Arc::new)
+        });
         let program = Program::new(sets.collect::<Result<_>>()?).expect("names differ");
         let options = CompileOptions::new()
             .algorithm(match kind {
-                CaseKind::Any if u.ratio(1, 8)? => Algorithm::Paper,
+                CaseKind::Any | CaseKind::Soak if u.ratio(1, 8)? => Algorithm::Paper,
                 _ => Algorithm::Auto,
             })
             .objective(*u.choose(&[Objective::Time, Objective::Time, Objective::Phases])?)
             .seed(u.int_in_range(0..=3)?)
             .max_phases(if u.ratio(1, 16)? { Some(u.int_in_range(1..=6)?) } else { None })
             .max_plans(if u.ratio(1, 16)? { Some(u.int_in_range(1..=12)?) } else { None });
+        // Whole searches of large programs take seconds, and several plans suffice for most.
+        let options = match kind {
+            CaseKind::Soak if u.ratio(3, 4)? => options.max_plans(u.int_in_range(1..=8)?),
+            _ => options,
+        };
         Ok(Self { machine, program, options })
     }
 }
@@ -93,7 +110,7 @@ impl fmt::Debug for Case {
 }
 
 /// The next random number of a SplitMix64 generator.
-fn next(state: &mut u64) -> u64 {
+pub(crate) fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,13 +122,20 @@ fn dims(u: &mut Unstructured<'_>) -> Result<Vec<u32>> {
     (0..u.int_in_range(1..=3)?).map(|_| u.int_in_range(1..=4)).collect()
 }
 
-fn topology(u: &mut Unstructured<'_>) -> Result<Topology> {
-    Ok(match u.int_in_range(0..=5)? {
+fn topology(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Topology> {
+    if kind == CaseKind::Soak && u.ratio(1, 3)? {
+        return structured::topology(u);
+    }
+    Ok(match u.int_in_range(0..=6)? {
         0 => Topology::Torus { dims: dims(u)? },
         1 => Topology::Mesh { dims: dims(u)? },
         2 => Topology::Ring { cells: u.int_in_range(1..=9)? },
         3 => Topology::Hypercube { dimension: u.int_in_range(0..=4)? },
         4 => Topology::fat_tree(u.int_in_range(1..=16)?),
+        5 => Topology::Cluster {
+            nodes: u.int_in_range(1..=4)?,
+            cells_per_node: u.int_in_range(1..=4)?,
+        },
         _ => {
             let cells = u.int_in_range(1..=8u32)?;
             let ends = 0..=cells - 1;
@@ -138,7 +162,7 @@ fn number(u: &mut Unstructured<'_>, least: u32, usual: u32, most: u32) -> Result
 fn parameters(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Parameters> {
     let iwarp = Parameters::iwarp();
     let half = kind == CaseKind::HalfDuplexToItself || u.arbitrary()?;
-    Ok(Parameters {
+    let connections = Parameters {
         duplex: if half { Duplex::Half } else { Duplex::Full },
         channels_per_cell: number(u, 1, 13, limits::CHANNELS_PER_CELL)?,
         channel_depth: number(u, 1, 8, limits::CHANNEL_DEPTH)?,
@@ -150,11 +174,22 @@ fn parameters(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Parameters> {
         t_phase: number(u, 0, iwarp.t_phase, limits::CLOCKS)?,
         timed_starts: u32::from(u.ratio(1, 3)?),
         ..iwarp
+    };
+    if kind != CaseKind::Soak {
+        return Ok(connections);
+    }
+    Ok(Parameters {
+        c_send: number(u, 0, 800, limits::CLOCKS)?,
+        c_receive: number(u, 0, 800, limits::CLOCKS)?,
+        message_extra_words: number(u, 0, 6, 1 << 12)?,
+        protocol: *u.choose(&[Protocol::Standing, Protocol::Rendezvous])?,
+        copy_clocks_per_word: number(u, 0, 12, limits::CLOCKS)?,
+        ..connections
     })
 }
 
 fn machine(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Machine> {
-    let (topology, parameters) = (topology(u)?, parameters(u, kind)?);
+    let (topology, parameters) = (topology(u, kind)?, parameters(u, kind)?);
     let build = |cells, links| {
         Machine::new("random", topology.clone(), parameters.clone(), cells, links)
             .expect("the machine is small and valid")
@@ -195,7 +230,9 @@ fn words(u: &mut Unstructured<'_>, machine: &Machine, kind: CaseKind) -> Result<
     let parameters = machine.parameters();
     let fast = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word) < FAST_CLOCKS;
     Ok(match u.int_in_range(0..=15)? {
-        0..=2 if kind == CaseKind::Any => WordCounts::Equal(u.int_in_range(1..=300)?),
+        0..=2 if kind != CaseKind::HalfDuplexToItself => {
+            WordCounts::Equal(u.int_in_range(1..=300)?)
+        }
         0..=4 => WordCounts::UpTo(4000),
         5..=6 => WordCounts::UpTo(1 << 16),
         7 if fast => WordCounts::UpTo(limits::WORDS),
@@ -215,13 +252,15 @@ fn set(
     // The time of a search is proportional to the connections, and few are enough for conflicts.
     let count = match kind {
         _ if u.ratio(1, 8)? => u.int_in_range(2..=40)?,
-        CaseKind::Any => u.int_in_range(0..=12)?,
+        CaseKind::Soak if u.ratio(1, 8)? => u.int_in_range(20..=120)?,
+        CaseKind::Any | CaseKind::Soak => u.int_in_range(0..=12)?,
         CaseKind::HalfDuplexToItself => u.int_in_range(2..=8)?,
     };
     let mut connections = Vec::new();
     for number in 0..count {
         let source = *u.choose(&cells)?;
-        let to_itself = (kind != CaseKind::Any && number == 0) || u.ratio(1, 6)?;
+        let always = kind == CaseKind::HalfDuplexToItself && number == 0;
+        let to_itself = always || u.ratio(1, 6)?;
         let target = if to_itself { source } else { *u.choose(&cells)? };
         let words = match counts {
             WordCounts::Equal(words) => words,
@@ -232,7 +271,7 @@ fn set(
         connections.push(Connection::new(source, target, words));
     }
     let mut order = Vec::new();
-    if connections.len() > 1 && kind == CaseKind::Any && u.ratio(1, 3)? {
+    if connections.len() > 1 && kind != CaseKind::HalfDuplexToItself && u.ratio(1, 3)? {
         let last = to_u32(connections.len()) - 1;
         for _ in 0..u.int_in_range(1..=5)? {
             let before = u.int_in_range(0..=last - 1)?;

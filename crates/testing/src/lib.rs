@@ -3,10 +3,10 @@
 //! A [`Case`] is a machine, a program for it and compiler options, all of them valid. [`check`]
 //! compiles it, verifies the result, runs it and examines every word. The fuzz target `program`
 //! (`fuzz/`) generates cases from the fuzzer's bytes; `tests/programs.rs` generates them from fixed
-//! seeds in every test run. No published crate depends on this one.
+//! seeds in every test run; `conset soak` generates one after another and does everything with each
+//! ([`mod@soak`]). [`compare`] runs programs on the second simulator too.
 //!
-//! Not generated: required bandwidths and latencies, machines with more than a few dozen cells,
-//! message passing.
+//! Not generated: required bandwidths and latencies, machines with more than 64 cells.
 //!
 //! # Example
 //!
@@ -21,6 +21,12 @@
 
 mod case;
 mod check;
+pub mod compare;
+mod forms;
+mod shrink;
+pub mod soak;
+mod structured;
 
 pub use case::{Case, CaseKind};
 pub use check::check;
+pub use shrink::shrink;

@@ -2,9 +2,9 @@
 //! (machine model, rule 2).
 //!
 //! A route uses one channel on each of its cells, so a phase has one booking per hop. Bookings are
-//! sorted into buckets by cell (counting sort), and each bucket is traversed once with an array of
-//! the owners of its channels. Everything is linear in the hops. Cells without routes cost nothing,
-//! and no array has the size cells x channels, which can be 2^32 in a malicious file.
+//! sorted into buckets by cell (counting sort), and each bucket by channel, which is the order in
+//! which it usually is. Cells without routes cost nothing, and no array has a size that depends on
+//! the number of channels, which a malicious file can choose.
 //!
 //! For a cell over capacity only that is reported. By the pigeonhole principle two of its bookings
 //! share a channel or one is out of range, which would repeat the violation.
@@ -32,20 +32,12 @@ struct Booking {
     route: u32,
 }
 
-/// The route that uses a channel, on the cell with this stamp.
-#[derive(Clone, Copy, Default)]
-struct Owner {
-    stamp: u64,
-    route: u32,
-}
-
 /// The bookings of one phase. It reuses its memory for all phases.
 pub(crate) struct Ledger {
     cells: Vec<CellBookings>,
     touched: Vec<CellId>,
     bookings: Vec<Booking>,
-    owners: Vec<Owner>,
-    stamp: u64,
+    channels: u32,
     channels_reserved: u32,
 }
 
@@ -55,8 +47,7 @@ impl Ledger {
             cells: vec![CellBookings::default(); cells],
             touched: Vec::new(),
             bookings: Vec::new(),
-            owners: vec![Owner::default(); index(channels)],
-            stamp: 0,
+            channels,
             channels_reserved,
         }
     }
@@ -121,8 +112,7 @@ impl Ledger {
         report: &mut Report,
     ) {
         let CellBookings { count, next, .. } = self.cells[cell.index()];
-        let channels = self.owners.len();
-        let reserved = self.channels_reserved;
+        let (channels, reserved) = (index(self.channels), self.channels_reserved);
         report.max_occupancy = report.max_occupancy.max(count);
         report.channels_checked += u64::from(count);
         let location = Location::phase(phase).cell(cell);
@@ -133,21 +123,21 @@ impl Ledger {
             return;
         }
         report.cells_at_limit += u64::from(index(count) == channels);
-        self.stamp += 1;
-        for &Booking { channel, route } in &self.bookings[index(next - count)..index(next)] {
+        let bookings = &mut self.bookings[index(next - count)..index(next)];
+        bookings.sort_unstable_by_key(|booking| (booking.channel, booking.route));
+        let mut last: Option<Booking> = None;
+        for &Booking { channel, route } in &*bookings {
             let location = location.connection(routes.get(index(route)).connection);
-            let Some(owner) = self.owners.get_mut(channel.index()) else {
+            if channel.index() >= channels {
                 let message = || out_of_range(channel, channels, reserved);
                 findings.add(Rule::ChannelRange, location, message);
-                continue;
-            };
-            if owner.stamp == self.stamp {
+            } else if let Some(owner) = last.filter(|last| last.channel == channel) {
                 let other = routes.get(index(owner.route)).connection;
                 findings.add(Rule::DoubleBooking, location, || {
                     format!("{other} also uses {channel} (routes {} and {route})", owner.route)
                 });
             }
-            *owner = Owner { stamp: self.stamp, route };
+            last = Some(Booking { channel, route });
         }
     }
 }

@@ -161,43 +161,43 @@ fn limits_of_prediction(timetable: &Timetable) -> (u128, u128) {
 /// Clocks of all routes of a phase, one after the other.
 fn one_by_one(machine: &Machine, routes: &PhaseRoutes) -> u128 {
     let parameters = machine.parameters();
-    let link = u128::from(parameters.link_clocks_per_word);
+    let [_, link] = machine.link_clocks_range().map(u128::from);
     let access = u128::from(parameters.access_clocks_per_word);
+    let setup = u128::from(parameters.stream_setup) + u128::from(parameters.network_overhead);
     let of = |route: RouteRef<'_>| {
         let hops = u128::from(to_u64(route.hops()));
         // An agent that sends to itself may have to alternate, which doubles everything.
         let (turns, word) = if hops == 0 { (2, access) } else { (1, access.max(link)) };
-        turns * (u128::from(parameters.stream_setup) + u128::from(route.words) * word)
-            + 2 * (2 * access + hops * link)
+        turns * (setup + u128::from(route.words) * word) + 2 * (2 * access + hops * link)
     };
     routes.iter().map(of).sum()
 }
 
 /// The busiest agent and the busiest link of a phase. It reuses its memory for all phases.
 struct Busiest<'a> {
+    machine: &'a Machine,
     agents: AgentLoads<'a>,
-    link_clocks: u128,
     link_words: Vec<u64>,
 }
 
 impl<'a> Busiest<'a> {
     fn new(machine: &'a Machine) -> Self {
         Self {
+            machine,
             agents: AgentLoads::new(machine),
-            link_clocks: u128::from(machine.parameters().link_clocks_per_word),
             link_words: vec![0; machine.link_count()],
         }
     }
 
     fn of(&mut self, routes: &PhaseRoutes) -> u128 {
-        let (mut most, mut words) = (0, 0);
+        let mut most = 0;
         for route in routes.iter() {
             let [source, target] = [route.cells[0], route.cells[route.cells.len() - 1]];
             self.agents.add(source, target, route.words);
             for link in route.links() {
                 let load = &mut self.link_words[link.index()];
                 *load += u64::from(route.words);
-                words = words.max(*load);
+                most = most.max(u128::from(*load) * u128::from(self.machine.link_clocks(*link)));
             }
         }
         for route in routes.iter() {
@@ -210,7 +210,7 @@ impl<'a> Busiest<'a> {
             self.agents.clear(route.cells[route.cells.len() - 1]);
             route.links().iter().for_each(|link| self.link_words[link.index()] = 0);
         }
-        most.max(u128::from(words) * self.link_clocks)
+        most
     }
 }
 
@@ -288,7 +288,7 @@ impl<'a> Prover<'a> {
                 self.loads.cut(self.set.connections().iter(), side)
             }
             (B::LinkFlow | B::Nothing, Witness::LinkPrices(prices)) => {
-                let clocks = u128::from(self.machine.parameters().link_clocks_per_word);
+                let [clocks, _] = self.machine.link_clocks_range().map(u128::from);
                 let travelled = self.distances.by_links(prices)?.checked_mul(clocks);
                 Ok(share(travelled, self.loads.price_of_links(prices)))
             }

@@ -2,7 +2,7 @@
 //!
 //! The length is proved if no two streams of the phase ever meet. A stream that is alone on its
 //! agents and links has a closed form. It has `m` words, `d` links and the start `s`; set-up takes
-//! `u` clocks, an agent `a` and a link `l` clocks per word, and `p` is the greater of these two (`a`
+//! `u` clocks (with `network_overhead`, between two nodes), an agent `a` and a link `l` clocks per word, and `p` is the greater of these two (`a`
 //! if `d` is 0):
 //!
 //! | resource | busy from | until |
@@ -25,7 +25,8 @@
 //! In an ordered set, a connection must not start before its predecessors in the phase are received.
 //!
 //! If streams meet, nothing is proved and nothing is refused; the fabric determines how late they
-//! are. Without timed starts agents do not wait for a start, and nothing is proved.
+//! are. Without timed starts agents do not wait for a start, and nothing is proved; nor is it if links
+//! have different rates.
 
 use conset_ir::convert::to_u64;
 use conset_ir::{
@@ -49,7 +50,8 @@ pub(crate) fn lengths(
     routing: &Routing,
     starts: impl Iterator<Item = impl Iterator<Item = u64>>,
 ) -> Vec<Option<u64>> {
-    if !routing.machine().parameters().has_timed_starts() {
+    let [fastest, slowest] = routing.machine().link_clocks_range();
+    if !routing.machine().parameters().has_timed_starts() || fastest < slowest {
         return vec![None; routing.phases().len()];
     }
     let mut proof = LengthProof::default();
@@ -104,7 +106,8 @@ impl LengthProof {
             u128::from(parameters.access_clocks_per_word),
             u128::from(parameters.link_clocks_per_word),
         );
-        let setup = u128::from(parameters.stream_setup);
+        let setup = u128::from(parameters.stream_setup)
+            + u128::from(machine.network_overhead(ends.source, ends.target));
         let words = u128::from(route.words.max(1));
         let half = parameters.duplex == Duplex::Half;
         let s = u128::from(start);

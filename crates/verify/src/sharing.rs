@@ -1,9 +1,10 @@
 //! Link sharing, and the requirements that depend on it: minimum bandwidth and maximum latency.
 //!
 //! The routes of a phase that cross a link take turns on it, one word each (machine model, rule 3).
-//! So with `s` routes, each moves at least one word in `link_clocks_per_word x s` clocks. The
+//! So with `s` routes over a link of `link` clocks per word, each moves at least one word in `link x s`
+//! clocks. The
 //! guaranteed bandwidth of a connection, in words per 1000 clocks, is
-//! `min(floor(1000 / access), floor(1000 / (link x max s)))` over the links of its route. A word
+//! `min(floor(1000 / access), floor(1000 / max(link x s)))` over the links of its route. A word
 //! takes at most `2 x access + sum(link x s)` clocks: once through each agent, and one full round at
 //! each link.
 
@@ -77,18 +78,23 @@ impl Sharing {
     fn bandwidth(&self, machine: &Machine, route: &RouteRef<'_>) -> u64 {
         let parameters = machine.parameters();
         let access = 1000 / u64::from(parameters.access_clocks_per_word);
-        match route.links().iter().map(|&link| self.on(link)).max() {
+        match route.links().iter().map(|&link| self.round(machine, link)).max() {
             None => access,
-            Some(most) => access.min(1000 / (u64::from(parameters.link_clocks_per_word) * most)),
+            Some(most) => access.min(1000 / most),
         }
     }
 
     /// The longest time of a word on a route, in clocks.
     fn latency(&self, machine: &Machine, route: &RouteRef<'_>) -> u64 {
         let parameters = machine.parameters();
-        let turns: u64 = route.links().iter().map(|&link| self.on(link)).sum();
-        let links = u64::from(parameters.link_clocks_per_word).saturating_mul(turns);
+        let rounds = route.links().iter().map(|&link| self.round(machine, link));
+        let links = rounds.fold(0u64, u64::saturating_add);
         links.saturating_add(2 * u64::from(parameters.access_clocks_per_word))
+    }
+
+    /// The clocks in which each route on a link moves a word.
+    fn round(&self, machine: &Machine, link: LinkId) -> u64 {
+        u64::from(machine.link_clocks(link)).saturating_mul(self.on(link))
     }
 
     /// The number of routes on a link, at least 1.

@@ -18,6 +18,9 @@
 //! | standing, half duplex | software of all messages, words sent at the rate of the links (into a buffer), words received at that of the agent |
 //! | rendezvous | software of both ends and words of all messages |
 //!
+//! In clusters, messages between nodes cost `network_overhead` more at each end. A plan that combines
+//! may leave them to other cells, so only bounds of direct plans count them.
+//!
 //! The prediction is at least this for the messages of the plan, and at most the time of all messages
 //! one after the other.
 
@@ -111,6 +114,8 @@ struct CellLoads<'a> {
 struct CellLoad {
     messages: [u128; 2],
     words: [u128; 2],
+    /// Clocks of messages of its own between nodes, beside those of all messages.
+    overhead: [u128; 2],
 }
 
 impl<'a> CellLoads<'a> {
@@ -120,8 +125,12 @@ impl<'a> CellLoads<'a> {
 
     /// Words from one cell to another, in a message of their own or in any.
     fn words(&mut self, source: CellId, target: CellId, words: u128, own: bool) {
+        // Whether words that share a message go between nodes in one of the cell is not known.
+        let overhead =
+            u128::from(if own { self.machine.network_overhead(source, target) } else { 0 });
         for (direction, cell) in [source, target].into_iter().enumerate() {
             let load = &mut self.cells[cell.index()];
+            load.overhead[direction] += overhead;
             load.words[direction] += words;
             let messages = &mut load.messages[direction];
             *messages = if own { *messages + 1 } else { 1 };
@@ -135,17 +144,19 @@ impl<'a> CellLoads<'a> {
 
     fn clocks(&self, cell: &CellLoad) -> u128 {
         let p = self.machine.parameters();
-        let link = u128::from(p.link_clocks_per_word);
+        let [link, _] = self.machine.link_clocks_range().map(u128::from);
         let access = u128::from(p.access_clocks_per_word);
         let software = [p.c_send, p.c_receive].map(u128::from);
         let extra = u128::from(p.message_extra_words);
         let words = [0, 1].map(|d| cell.words[d] + extra * cell.messages[d]);
-        let [launches, receptions] = [0, 1].map(|d| cell.messages[d] * software[d]);
+        let [launches, receptions] =
+            [0, 1].map(|d| cell.messages[d] * software[d] + cell.overhead[d]);
         match (p.protocol, p.duplex) {
             (Protocol::Rendezvous, _) => {
                 let both = software[0] + software[1];
                 let words = words[0] + words[1];
-                (cell.messages[0] + cell.messages[1]) * both + words * access.max(link)
+                let overhead = 2 * (cell.overhead[0] + cell.overhead[1]);
+                (cell.messages[0] + cell.messages[1]) * both + overhead + words * access.max(link)
             }
             (Protocol::Standing, Duplex::Full) => {
                 let sent = |messages: u128| {
@@ -154,6 +165,7 @@ impl<'a> CellLoads<'a> {
                     messages * software[0] + (words - last) * access.max(link) + last * access
                 };
                 let sent = sent(cell.messages[0]).min(sent(cell.words[0].max(cell.messages[0])));
+                let sent = sent + cell.overhead[0];
                 (launches + receptions).max(sent).max(receptions + words[1] * access)
             }
             (Protocol::Standing, Duplex::Half) => {

@@ -120,8 +120,10 @@ fn check_time(steps: &Steps, findings: &mut Findings) {
 /// agent, and the way over as many links as the machine has cells.
 pub(crate) fn one_by_one(steps: &Steps) -> u128 {
     let p = steps.machine().parameters();
-    let (access, link) = (u128::from(p.access_clocks_per_word), u128::from(p.link_clocks_per_word));
-    let software = u128::from(p.c_send) + u128::from(p.c_receive);
+    let access = u128::from(p.access_clocks_per_word);
+    let [_, link] = steps.machine().link_clocks_range().map(u128::from);
+    let software =
+        u128::from(p.c_send) + u128::from(p.c_receive) + 2 * u128::from(p.network_overhead);
     let copy = u128::from(p.copy_clocks_per_word);
     let way = u128::from(to_u64(steps.machine().cell_count())) * link + 2 * access;
     let of = |words: u64| {

@@ -92,12 +92,12 @@ impl<'a> From<&'a Origin> for OriginHead<'a> {
 #[derive(Serialize)]
 pub(crate) struct MachineHead<'a> {
     pub(crate) summary: MachineSummary,
-    /// `torus`, `mesh`, `ring`, `hypercube`, `fat-tree` or `graph`.
+    /// `torus`, `mesh`, `ring`, `hypercube`, `fat-tree`, `cluster` or `graph`.
     pub(crate) kind: &'static str,
     /// Cells in each dimension, for topologies with coordinates.
     pub(crate) dims: Option<Vec<u32>>,
     pub(crate) wraps: bool,
-    /// Nodes in each level of a fat-tree, from the leaves up.
+    /// Nodes in each level of a fat-tree or cluster, from the leaves up.
     pub(crate) levels: Vec<usize>,
     /// All cells, switches included.
     pub(crate) cell_count: usize,
@@ -111,9 +111,9 @@ pub(crate) struct MachineHead<'a> {
 }
 
 impl MachineHead<'_> {
-    /// Nodes in each level of a fat-tree.
+    /// Nodes in each level of a fat-tree or cluster.
     pub(crate) fn levels(topology: &Topology) -> Vec<usize> {
-        topology.fat_tree_levels().iter().map(|level| level.groups * level.nodes).collect()
+        topology.tree_levels().iter().map(|level| level.groups * level.nodes).collect()
     }
 }
 

@@ -168,7 +168,8 @@ fn structures() -> String {
             trees,
             tree_count,
             by,
-            planner
+            planner,
+            communicator
         }
     );
     structure!(

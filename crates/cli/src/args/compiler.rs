@@ -14,7 +14,7 @@ pub(crate) struct CompilerArgs {
     #[arg(long, value_enum)]
     pub(crate) by: Option<By>,
     /// Algorithm: auto or paper for phases; auto, linear, pairwise, balanced, ring, recursive,
-    /// greedy, loaded, halves or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
+    /// greedy, loaded, halves, nodes or levels:RxR.. (as levels:16x16) for steps [default: auto]. Levels may
     /// have a numbering of the cells (levels:16x16/columns; also rows, tiles), and halves a share
     /// (halves:0.75); docs/planners.md lists all parts.
     #[arg(long, value_parser = algorithm)]
@@ -105,7 +105,7 @@ fn algorithm(name: &str) -> Result<AlgorithmArg, String> {
         (_, Err(error)) if error.place != "algorithm" => Err(error.message),
         (_, Err(_)) => {
             Err("expected auto or paper, or for steps linear, pairwise, balanced, ring, \
-                            recursive, greedy, loaded, halves or levels:RxR.. (as levels:16x16)"
+                            recursive, greedy, loaded, halves, nodes or levels:RxR.. (as levels:16x16)"
                 .to_owned())
         }
     }
@@ -150,6 +150,20 @@ pub(crate) struct RunArgs {
     /// With --compare messages: the order in which a cell sends.
     #[arg(long, value_enum, default_value_t, requires = "compare")]
     pub(crate) message_order: MessageOrderArg,
+    /// Divide each set into at most N batches, each compiled, verified and executed before the next:
+    /// for sets whose routes do not fit into memory together. The sums are compared with the bounds
+    /// of the whole set.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1, u32::MAX.into()),
+        allow_negative_numbers = true,
+        conflicts_with_all = [
+            "by", "compare", "explain_search", "fuse", "profile", "reuse", "time_limit", "trace",
+            "write_partition",
+        ]
+    )]
+    pub(crate) batches: Option<u32>,
     /// Write a trace of streams, messages, links, channels and context switches, in clocks (JSON for
     /// Perfetto or Chrome; compressed if the name ends in .gz).
     #[arg(long, value_name = "OUT")]

@@ -24,7 +24,7 @@ fn thousandths(text: &str) -> Result<u32, String> {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgs {
     /// Machine: a preset with optional sizes (iwarp, iwarp:16x16, torus:4x4x4, mesh:8x8, ring:16,
-    /// hypercube:6, fat-tree:64) or a machine file (.toml) [default: the machine that the input
+    /// hypercube:6, fat-tree:64, cluster:16x4) or a machine file (.toml) [default: the machine that the input
     /// names, or iwarp].
     #[arg(long, value_name = "SPEC")]
     pub(crate) machine: Option<OsString>,

@@ -73,7 +73,7 @@ pub(crate) enum ModelArg {
 fn method(name: &str) -> Result<Method, String> {
     Method::parse(name).map_err(|error| match error.place.as_str() {
         "algorithm" => {
-            "expected linear, pairwise, balanced, ring, recursive, greedy, loaded, halves, \
+            "expected linear, pairwise, balanced, ring, recursive, greedy, loaded, halves, nodes, \
                         levels:RxR.. (as levels:16x16), phases or messages:ORDER"
                 .to_owned()
         }

@@ -1,5 +1,6 @@
 //! The subcommands, one module each.
 
+pub(crate) mod batches;
 pub(crate) mod bound;
 pub(crate) mod compile;
 pub(crate) mod completions;
@@ -15,6 +16,7 @@ pub(crate) mod profile;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod soak;
 pub(crate) mod steps;
 pub(crate) mod sweep;
 pub(crate) mod verify;

@@ -18,6 +18,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use crate::args::{Compare, MessageOrderArg, RunArgs};
+use crate::commands::batches;
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::info::{mesh_note, write_note};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
@@ -31,7 +32,7 @@ use crate::text::{self, Terminal};
 
 /// The summary of each set, and the sums over all.
 #[derive(Serialize)]
-struct ExecutionReport<'a> {
+pub(crate) struct ExecutionReport<'a> {
     by: &'static str,
     sets: Vec<&'a RunSummary>,
     total: SumOfSets,
@@ -61,6 +62,9 @@ struct SumOfSets {
 }
 
 pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if let Some(count) = args.batches {
+        return batches::run(args, count, terminal);
+    }
     if let (Some(Compare::Steps), false) = (args.compare, args.message_order.is_default()) {
         let message = "steps have orders of their own; --message-order is for --compare messages";
         return Err(InputError::new("--message-order", At::Whole, message).into());
@@ -147,7 +151,8 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         _ => None,
     };
     let summary = Summary::new(&compiled, halo);
-    let mut report = report(&runs, compiled.schedule().machine().parameters());
+    let mut report =
+        report(runs.iter().map(|run| &run.summary), compiled.schedule().machine().parameters());
     report.compared = compared;
     report.profile = profiled;
     terminal.print(&report, |out| {
@@ -233,7 +238,7 @@ fn run_steps(
 
 /// A false bound is a bug in conset if the program was compiled here, and otherwise a wrong claim of
 /// the file.
-fn run_failure(error: &ExecutionError, compiled_here: bool) -> CliError {
+pub(crate) fn run_failure(error: &ExecutionError, compiled_here: bool) -> CliError {
     match error {
         ExecutionError::BoundBeaten { .. } if !compiled_here => {
             CliError::Rejected(format!("the file's claim is false: {error}"))
@@ -256,11 +261,12 @@ fn message_failure(fault: &Fault) -> CliError {
     }
 }
 
-fn report<'a>(
-    runs: &'a [SetMeasurement],
+/// The report of some sets.
+pub(crate) fn report<'a>(
+    sets: impl Iterator<Item = &'a RunSummary>,
     parameters: &conset_ir::Parameters,
 ) -> ExecutionReport<'a> {
-    let all: Vec<&RunSummary> = runs.iter().map(|run| &run.summary).collect();
+    let all: Vec<&RunSummary> = sets.collect();
     let clocks = all.iter().map(|s| s.measured_clocks).sum();
     let messages: Option<Vec<_>> = all.iter().map(|s| s.messages.as_ref()).collect();
     let bound_clocks = all.iter().map(|s| s.bound_clocks).sum();

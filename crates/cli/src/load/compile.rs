@@ -86,6 +86,19 @@ fn compiled(
     })
 }
 
+/// Compiles one of the batches of a set.
+pub(crate) fn batch(
+    machine: &Arc<Machine>,
+    program: &Program,
+    (seed, compiler): (u64, &CompilerArgs),
+    bar: &mut ProgressDisplay,
+) -> Result<Compiled, CliError> {
+    configured(machine, seed, compiler, None)
+        .observer(|p| bar.observe(p))
+        .compile(program)
+        .map_err(|e| CliError::of_compile(e, &[]))
+}
+
 /// A compiler with the options of the command line; `end` is when its search has to end.
 fn configured<'a>(
     machine: &Arc<Machine>,

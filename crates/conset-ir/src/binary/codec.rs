@@ -158,6 +158,7 @@ enum TopologyWire<'a> {
     FatTree(u32),
     Graph { cells: u32, switches: u32, links: Cow<'a, [(u32, u32)]> },
     FatTreeWithParents { leaves: u32, parents: Cow<'a, [u32]> },
+    Cluster { nodes: u32, cells_per_node: u32 },
 }
 
 impl<'a> MachineWire<'a> {
@@ -178,6 +179,9 @@ impl<'a> MachineWire<'a> {
                     },
                     false => TopologyWire::FatTree(*leaves),
                 },
+                Topology::Cluster { nodes, cells_per_node } => {
+                    TopologyWire::Cluster { nodes: *nodes, cells_per_node: *cells_per_node }
+                }
                 Topology::Graph { cells, switches, links } => {
                     TopologyWire::Graph { cells: *cells, switches: *switches, links: links.into() }
                 }
@@ -207,6 +211,9 @@ impl<'a> MachineWire<'a> {
             }
             TopologyWire::FatTreeWithParents { leaves, parents } => {
                 Topology::FatTree { leaves, parents: parents.into_owned() }
+            }
+            TopologyWire::Cluster { nodes, cells_per_node } => {
+                Topology::Cluster { nodes, cells_per_node }
             }
         };
         let mut parameters = Parameters { timed_starts, protocol, ..Parameters::iwarp() };

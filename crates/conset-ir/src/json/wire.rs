@@ -60,6 +60,10 @@ struct ClocksJson {
     control_broadcast: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     control_per_word: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_overhead: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_per_word: Option<u32>,
 }
 
 /// A value that is written only if it is not the default.
@@ -88,6 +92,8 @@ impl<'a> MachineJson<'a> {
                 control_reduce: stated(p.control_reduce, iwarp.control_reduce),
                 control_broadcast: stated(p.control_broadcast, iwarp.control_broadcast),
                 control_per_word: stated(p.control_clocks_per_word, iwarp.control_clocks_per_word),
+                network_overhead: stated(p.network_overhead, iwarp.network_overhead),
+                network_per_word: stated(p.network_clocks_per_word, iwarp.network_clocks_per_word),
             },
             channels_reserved: Some(p.channels_reserved),
             channel_depth: Some(p.channel_depth),
@@ -133,6 +139,10 @@ impl<'a> MachineJson<'a> {
             control_clocks_per_word: clocks
                 .control_per_word
                 .unwrap_or(iwarp.control_clocks_per_word),
+            network_overhead: clocks.network_overhead.unwrap_or(iwarp.network_overhead),
+            network_clocks_per_word: clocks
+                .network_per_word
+                .unwrap_or(iwarp.network_clocks_per_word),
         };
         Machine::new(
             self.name,

@@ -67,7 +67,11 @@ fn write_machine(machine: &Machine, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  name {}", quoted(machine.name()))?;
     }
     let parameters = machine.parameters();
-    let usual = if base == "iwarp-fem" { Parameters::iwarp_fem() } else { Parameters::iwarp() };
+    let usual = match base {
+        "iwarp-fem" => Parameters::iwarp_fem(),
+        "cluster" => Parameters::cluster(),
+        _ => Parameters::iwarp(),
+    };
     for ((name, value, ..), (_, default, ..)) in
         parameters.numbers().into_iter().zip(usual.numbers())
     {

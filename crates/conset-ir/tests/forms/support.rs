@@ -93,7 +93,15 @@ pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
 
 pub(crate) fn machine(rng: &mut Rng) -> Machine {
     if rng.one_in(4) {
-        let specs = ["iwarp:3x2", "iwarp-fem:4x4", "ring:2", "mesh:1x5", "hypercube:3", "cm5:7"];
+        let specs = [
+            "iwarp:3x2",
+            "iwarp-fem:4x4",
+            "ring:2",
+            "mesh:1x5",
+            "hypercube:3",
+            "cm5:7",
+            "cluster:3x2",
+        ];
         return Machine::from_spec(rng.pick(&specs)).unwrap();
     }
     let topology = topology(rng);
@@ -110,7 +118,7 @@ pub(crate) fn machine(rng: &mut Rng) -> Machine {
 
 fn topology(rng: &mut Rng) -> Topology {
     let dims = |rng: &mut Rng| (0..1 + rng.below(3)).map(|_| 1 + rng.below(4) as u32).collect();
-    match rng.below(6) {
+    match rng.below(7) {
         0 => Topology::Torus { dims: dims(rng) },
         1 => Topology::Mesh { dims: dims(rng) },
         2 => Topology::Ring { cells: 1 + rng.below(6) as u32 },
@@ -122,6 +130,10 @@ fn topology(rng: &mut Rng) -> Topology {
             };
             Topology::FatTree { leaves: 1 + rng.below(20) as u32, parents }
         }
+        5 => Topology::Cluster {
+            nodes: 1 + rng.below(4) as u32,
+            cells_per_node: 1 + rng.below(3) as u32,
+        },
         _ => {
             let (cells, switches) = (1 + rng.below(5) as u32, rng.below(3) as u32);
             let nodes = (cells + switches) as usize;

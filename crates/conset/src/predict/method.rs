@@ -5,7 +5,7 @@ use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Machine, ShapeError};
 use conset_scheduler::steps::{LevelsSpec, Numbering, PieceRoute, StepOrder, factorisations};
 
-use crate::steps::{LEVELS, StepAlgorithm};
+use crate::steps::{LEVELS, StepAlgorithm, has_nodes};
 
 /// A way to exchange a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Method {
 impl Method {
     /// All methods on a machine: direct messages in every order, levels of every factorisation of the
     /// number of cells into few factors and of the machine's dimensions from the last or from the
-    /// first on, halves, phases, and plain messages.
+    /// first on, nodes, halves, phases, and plain messages.
     pub fn all(machine: &Machine) -> Vec<Self> {
         let mut steps: Vec<StepAlgorithm> =
             StepOrder::ALL.into_iter().rev().map(StepAlgorithm::Direct).collect();
@@ -45,7 +45,11 @@ impl Method {
             let columns = spec(&dims).map(|s| LevelsSpec { numbering: Numbering::Columns, ..s });
             specs.extend(columns);
         }
-        specs.push(LevelsSpec::new(StepOrder::Loaded));
+        let halves = LevelsSpec::new(StepOrder::Loaded);
+        if has_nodes(machine) {
+            specs.push(LevelsSpec { route: PieceRoute::Nodes, ..halves });
+        }
+        specs.push(halves);
         steps.extend(specs.into_iter().map(StepAlgorithm::Levels));
         let steps = steps.into_iter().map(Self::Steps);
         let messages = MessageOrder::ALL.into_iter().map(Self::Messages);
@@ -105,6 +109,7 @@ impl Method {
             Self::Steps(StepAlgorithm::Levels(spec)) => match &spec.route {
                 PieceRoute::Digits { places, .. } => to_u64(places.len()) + 1,
                 PieceRoute::Halves(_) => halves(),
+                PieceRoute::Nodes => 3,
             },
             _ => 1,
         }

@@ -158,12 +158,14 @@ pub(super) struct PhaseTransfers {
 
 /// The ends of a stream, with the clocks that follow from its words.
 fn stream(
-    parameters: &Parameters,
+    machine: &Machine,
     ends: [(CellId, u64, u64); 2],
     connection: ConnectionId,
     (first_word, words): (u32, u32),
 ) -> Transfer {
-    let setup = u64::from(parameters.stream_setup);
+    let parameters = machine.parameters();
+    let overhead = machine.network_overhead(ends[0].0, ends[1].0);
+    let setup = u64::from(parameters.stream_setup) + u64::from(overhead);
     let moving = u64::from(words) * u64::from(parameters.access_clocks_per_word);
     let opens = ends.map(|end| end.1);
     let end = |(cell, open, close): (CellId, u64, u64), other: u64| {
@@ -188,7 +190,6 @@ pub(super) fn of_streams(
     trace: &Trace,
     reports: &[PhaseReport],
 ) -> Vec<PhaseTransfers> {
-    let parameters = machine.parameters();
     let mut start = 0;
     let mut starts = Vec::with_capacity(reports.len());
     let mut phases: Vec<PhaseTransfers> = reports
@@ -207,7 +208,7 @@ pub(super) fn of_streams(
         let ends = [send, receive]
             .map(|span| (span.cell, span.open - starts[phase], span.close - starts[phase]));
         let words = (send.first_word, send.words);
-        phases[phase].transfers.push(stream(parameters, ends, send.connection, words));
+        phases[phase].transfers.push(stream(machine, ends, send.connection, words));
     }
     phases
 }
@@ -215,7 +216,7 @@ pub(super) fn of_streams(
 /// The streams of all phases by the cost model, at whole clocks.
 pub(super) fn of_model(timetable: &Timetable, prediction: &Prediction) -> Vec<PhaseTransfers> {
     let routing = timetable.routing();
-    let (parameters, set) = (routing.machine().parameters(), routing.set());
+    let (machine, set) = (routing.machine(), routing.set());
     let mut assigned = vec![0u32; set.len()];
     let times = stream_times(timetable);
     let phases = routing.iter().zip(&prediction.phases).zip(times);
@@ -234,7 +235,7 @@ pub(super) fn of_model(timetable: &Timetable, prediction: &Prediction) -> Vec<Ph
                     (connection.source, sent.0, sent.1),
                     (connection.target, received.0, received.1),
                 ];
-                stream(parameters, ends, route.connection, words)
+                stream(machine, ends, route.connection, words)
             });
             let (switch, clocks) = (predicted.switch, predicted.clocks);
             let (transfers, suppliers, links) = (transfers.collect(), Vec::new(), Vec::new());
@@ -315,7 +316,6 @@ pub(super) fn of_messages(
     let p = machine.parameters();
     let transport = Transport::of_messages(p);
     let [access, link] = [p.access_clocks_per_word, p.link_clocks_per_word].map(u64::from);
-    let [send, receive] = [p.c_send, p.c_receive].map(u64::from);
     let buffered = transport == Transport::Standing && p.duplex == Duplex::Half;
     let mut rows = HashMap::new();
     let mut transfers = Vec::new();
@@ -325,6 +325,8 @@ pub(super) fn of_messages(
         let length = u64::from(words.saturating_add(p.message_extra_words).max(1));
         let (sent, received) = (pair.send, pair.receive);
         let row = sent.connection;
+        let overhead = u64::from(machine.network_overhead(sent.cell, received.cell));
+        let [send, receive] = [p.c_send, p.c_receive].map(|clocks| u64::from(clocks) + overhead);
         let copying = match (steps, transport) {
             (Some(steps), Transport::Rendezvous { .. }) => steps.copy_clocks(row.index()),
             _ => 0,

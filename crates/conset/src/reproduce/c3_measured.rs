@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Machine, Program};
 use conset_mesh::patterns;
 use conset_scheduler::c3::levels::{LevelAlgorithm, all_to_all, all_to_one, one_to_all};
@@ -22,6 +22,7 @@ use conset_scheduler::c3::{C3Machine, C3Protocol};
 use serde::Serialize;
 
 use super::SEED;
+use super::c3_barriers::{self, BarrierTable};
 use super::cm5::planner_bug;
 use crate::predict::{
     C3Options, Method, MethodRow, Model, ModelSummary, ModelValue, PredictOptions, predict, rank,
@@ -78,6 +79,9 @@ const ALL_TO_ALL: [Algorithm; 7] = [
     algorithm("logp-lev-bfly", "halves/pairwise", "logp-lev-bfly"),
 ];
 
+/// The pattern that is measured with barriers as well.
+pub(super) const ALL_TO_ALL_PATTERN: &str = "all-to-all";
+
 /// Bytes of the actual messages.
 const SIZES: [u32; 5] = [16, 64, 256, 1024, 4096];
 /// The same for all-to-all, which moves 64 MB already with messages of 1 KB.
@@ -92,6 +96,8 @@ const NEAR: f64 = 1.10;
 pub struct C3Measured {
     /// A table for each pattern and size.
     pub tables: Vec<MeasuredTable>,
+    /// The all-to-all algorithms with a barrier after every superstep, as on the Delta.
+    pub with_barriers: Vec<BarrierTable>,
     /// The paper's statements.
     pub statements: Vec<Statement>,
 }
@@ -108,6 +114,14 @@ pub struct MeasuredTable {
     pub rows: Vec<MeasuredRow>,
     /// How the models compare with the fabric.
     pub summaries: Vec<ModelSummary>,
+}
+
+impl MeasuredTable {
+    /// The rank of an algorithm on the fabric.
+    fn rank(&self, name: &str) -> u32 {
+        let row = self.rows.iter().find(|row| row.algorithm == name);
+        row.and_then(|row| row.row.measured).map_or(u32::MAX, |measured| measured.rank)
+    }
 }
 
 /// An algorithm.
@@ -135,6 +149,8 @@ pub struct Statement {
     pub text: &'static str,
     /// For each size, whether it holds.
     pub sizes: Vec<SizeVerdict>,
+    /// The same with a barrier after every superstep; empty for patterns that were not measured so.
+    pub sizes_with_barriers: Vec<SizeVerdict>,
 }
 
 /// Whether a statement holds for messages of a size.
@@ -151,6 +167,13 @@ impl Statement {
     /// Whether it holds for all sizes.
     pub fn holds(&self) -> bool {
         self.sizes.iter().all(|size| size.holds)
+    }
+
+    /// Whether it holds for all sizes with a barrier after every superstep; `None` if that was not
+    /// measured.
+    pub fn holds_with_barriers(&self) -> Option<bool> {
+        let sizes = &self.sizes_with_barriers;
+        (!sizes.is_empty()).then(|| sizes.iter().all(|size| size.holds))
     }
 }
 
@@ -176,16 +199,18 @@ fn of_sizes(
     for (pattern, algorithms, charged, sizes) in [
         ("one-to-all", &ONE_TO_ALL[..], one_to_all(&delta), sizes),
         ("all-to-one", &ALL_TO_ONE[..], all_to_one(&delta), sizes),
-        ("all-to-all", &ALL_TO_ALL[..], all_to_all(&delta), all_to_all_sizes),
+        (ALL_TO_ALL_PATTERN, &ALL_TO_ALL[..], all_to_all(&delta), all_to_all_sizes),
     ] {
         for &bytes in sizes {
             tables.push(table(&machine, pattern, algorithms, &charged, bytes)?);
-            let total = to_u64(2 * sizes.len() + all_to_all_sizes.len());
+            let total = to_u64(2 * sizes.len() + 2 * all_to_all_sizes.len());
             observer(Progress::Done { done: to_u64(tables.len()), total });
         }
     }
-    let statements = statements(&tables);
-    Ok(C3Measured { tables, statements })
+    let with_barriers = all_to_all_sizes.iter().map(|&bytes| c3_barriers::table(&machine, bytes));
+    let with_barriers: Vec<BarrierTable> = with_barriers.collect::<Result<_, _>>()?;
+    let statements = statements(&tables, &with_barriers);
+    Ok(C3Measured { tables, with_barriers, statements })
 }
 
 fn table(
@@ -264,70 +289,74 @@ fn rows(
 }
 
 /// What the text of the paper says of Figures 5 and 7.
-fn statements(tables: &[MeasuredTable]) -> Vec<Statement> {
-    let clocks = |table: &MeasuredTable, name: &str| {
-        let row = table.rows.iter().find(|row| row.algorithm == name);
-        row.and_then(|row| row.row.measured).map_or(u64::MAX, |measured| measured.clocks)
-    };
-    let rank = |table: &MeasuredTable, name: &str| {
-        let row = table.rows.iter().find(|row| row.algorithm == name);
-        row.and_then(|row| row.row.measured).map_or(u32::MAX, |measured| measured.rank)
-    };
-    let fastest = |table: &MeasuredTable| {
-        table.rows.iter().filter_map(|row| row.row.measured).map(|m| m.clocks).min().unwrap_or(0)
-    };
+fn statements(tables: &[MeasuredTable], with_barriers: &[BarrierTable]) -> Vec<Statement> {
+    let mut statements = of_one_to_all(tables);
+    let of = tables.iter().filter(|table| table.pattern == ALL_TO_ALL_PATTERN);
+    let of: Vec<&MeasuredTable> = of.collect();
+    for (text, sizes, holds) in OF_ALL_TO_ALL {
+        let verdict = |bytes: u32, rank: &dyn Fn(&str) -> u32| {
+            sizes(bytes).then(|| SizeVerdict { bytes, holds: holds(rank) })
+        };
+        let without = of.iter().filter_map(|table| verdict(table.bytes, &|name| table.rank(name)));
+        let with = with_barriers.iter();
+        let with = with.filter_map(|table| verdict(table.bytes, &|name| table.rank(name)));
+        statements.push(Statement {
+            text,
+            sizes: without.collect(),
+            sizes_with_barriers: with.collect(),
+        });
+    }
+    statements
+}
+
+/// A statement, the sizes of messages that it is about, and whether it holds for ranks by name.
+type RankStatement = (&'static str, fn(u32) -> bool, fn(&dyn Fn(&str) -> u32) -> bool);
+
+const OF_ALL_TO_ALL: [RankStatement; 4] = [
+    (
+        "all-to-all: 2-lev-r,c is the fastest up to 256 bytes",
+        |bytes| bytes <= 256,
+        |rank| rank("2-lev-r,c") == 1,
+    ),
+    (
+        "all-to-all: 2-lev-r,c is faster than 2-lev-sq up to 256 bytes",
+        |bytes| bytes <= 256,
+        |rank| rank("2-lev-r,c") < rank("2-lev-sq"),
+    ),
+    (
+        "all-to-all: 2-lev-sq is the second up to 256 bytes",
+        |bytes| bytes <= 256,
+        |rank| rank("2-lev-sq") == 2,
+    ),
+    (
+        "all-to-all: 1-lev-perm by exclusive-or is the fastest above 256 bytes",
+        |bytes| bytes > 256,
+        |rank| rank("1-lev-perm, exclusive-or") == 1,
+    ),
+];
+
+fn of_one_to_all(tables: &[MeasuredTable]) -> Vec<Statement> {
     let is_near_fastest = |table: &MeasuredTable| {
+        let clocks = |row: &MeasuredRow| row.row.measured.map(|measured| measured.clocks);
         let heaps = table.rows.iter().filter(|row| row.algorithm.starts_with("logp-lev"));
-        let best = heaps.map(|row| clocks(table, row.algorithm)).min().unwrap_or(u64::MAX);
-        crate::bound_ratio(best, fastest(table)) <= NEAR
+        let best = heaps.filter_map(clocks).min().unwrap_or(u64::MAX);
+        let fastest = table.rows.iter().filter_map(clocks).min().unwrap_or(0);
+        crate::bound_ratio(best, fastest) <= NEAR
     };
-    let statement = |text,
-                     pattern: &str,
-                     sizes: &dyn Fn(u32) -> bool,
-                     holds: &dyn Fn(&MeasuredTable) -> bool| {
-        let of = tables.iter().filter(|table| table.pattern == pattern && sizes(table.bytes));
+    let statement = |text, holds: &dyn Fn(&MeasuredTable) -> bool| {
+        let of = tables.iter().filter(|table| table.pattern == "one-to-all");
         let sizes = of.map(|table| SizeVerdict { bytes: table.bytes, holds: holds(table) });
-        Statement { text, sizes: sizes.collect() }
+        Statement { text, sizes: sizes.collect(), sizes_with_barriers: Vec::new() }
     };
     vec![
-        statement("one-to-all: the broadcast is the slowest", "one-to-all", &|_| true, &|table| {
-            rank(table, BROADCAST) == to_rank(table.rows.len())
+        statement("one-to-all: the broadcast is the slowest", &|table| {
+            table.rank(BROADCAST) == to_u32(table.rows.len())
         }),
         statement(
             "one-to-all: a binomial heap is optimal or near optimal (at most 10 % slower)",
-            "one-to-all",
-            &|_| true,
             &is_near_fastest,
         ),
-        statement(
-            "all-to-all: 2-lev-r,c is the fastest up to 256 bytes",
-            "all-to-all",
-            &|bytes| bytes <= 256,
-            &|table| rank(table, "2-lev-r,c") == 1,
-        ),
-        statement(
-            "all-to-all: 2-lev-r,c is faster than 2-lev-sq up to 256 bytes",
-            "all-to-all",
-            &|bytes| bytes <= 256,
-            &|table| rank(table, "2-lev-r,c") < rank(table, "2-lev-sq"),
-        ),
-        statement(
-            "all-to-all: 2-lev-sq is the second up to 256 bytes",
-            "all-to-all",
-            &|bytes| bytes <= 256,
-            &|table| rank(table, "2-lev-sq") == 2,
-        ),
-        statement(
-            "all-to-all: 1-lev-perm by exclusive-or is the fastest above 256 bytes",
-            "all-to-all",
-            &|bytes| bytes > 256,
-            &|table| rank(table, "1-lev-perm, exclusive-or") == 1,
-        ),
     ]
-}
-
-fn to_rank(rows: usize) -> u32 {
-    conset_ir::convert::to_u32(rows)
 }
 
 #[cfg(test)]
@@ -364,6 +393,15 @@ mod tests {
         // These hold in the prototypes and here; the test keeps them so.
         let [broadcast, heap, ..] = &measured.statements[..] else { panic!("statements") };
         assert!(broadcast.holds() && heap.holds(), "{:?}", measured.statements);
-        assert!(measured.statements.iter().all(|statement| statement.sizes.len() <= 1));
+        for statement in &measured.statements {
+            assert!(statement.sizes.len() <= 1, "{statement:?}");
+        }
+        // With barriers the same statements are about the same sizes.
+        for statement in &measured.statements[2..] {
+            let bytes = |sizes: &[SizeVerdict]| -> Vec<u32> {
+                sizes.iter().map(|size| size.bytes).collect()
+            };
+            assert_eq!(bytes(&statement.sizes), bytes(&statement.sizes_with_barriers));
+        }
     }
 }

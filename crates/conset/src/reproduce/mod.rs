@@ -15,6 +15,7 @@
 
 pub mod beside;
 pub mod c3;
+pub mod c3_barriers;
 pub mod c3_measured;
 pub mod cm5;
 pub mod figures;

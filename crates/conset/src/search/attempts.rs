@@ -104,7 +104,8 @@ pub(super) fn standard_attempts(
     let packers = packers.into_iter().filter(|_| timed && set.len() > PACKED);
     let slots = packers.chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
-    let torus = [once(Planner::TorusAapc)].into_iter().chain(translation);
+    let one_phase = [once(Planner::OnePhase)].into_iter();
+    let torus = one_phase.chain([once(Planner::TorusAapc)]).chain(translation);
     match objective {
         Objective::Time if sparse => {
             torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(annealings).collect()

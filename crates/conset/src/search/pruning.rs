@@ -61,12 +61,22 @@ impl PlanSearch<'_> {
             return Some(StopReason::Bound);
         }
         match self.stop_rule {
-            StopRule::Converged if self.is_good(best) && !self.translation_may_gain(best) => {
+            StopRule::Converged
+                if self.is_decided() || self.is_good(best) && !self.translation_may_gain(best) =>
+            {
                 Some(StopReason::Converged)
             }
             StopRule::MaxPlans(most) if self.made >= most => Some(StopReason::MaxPlans),
             _ => None,
         }
+    }
+
+    /// Whether nothing is left to choose: the best plan is one phase with the only routes, and agents
+    /// do not wait for starts, so that the order of the streams decides, which timetables search for.
+    fn is_decided(&self) -> bool {
+        let winner = self.trials.iter().rfind(|trial| trial.best);
+        winner.is_some_and(|trial| trial.planner == Planner::OnePhase.name())
+            && !self.has_timed_starts()
     }
 
     /// Whether no considerable gain is expected of more attempts.

@@ -36,11 +36,13 @@ impl Agents {
             let slot = to_u32(slot);
             operation.slot = slot;
             (operation.stage, operation.opened) = (OperationStage::Opening, now);
-            let SubmittedOperation { costs_setup, direction, row, .. } = *operation;
+            let SubmittedOperation { costs_setup, is_between_nodes, direction, row, .. } =
+                *operation;
+            let distance = usize::from(is_between_nodes);
             self.gates(direction)[index(row)].operation = opened;
-            if costs_setup && self.has_setup {
+            if costs_setup && self.has_setup[distance] {
                 self.ports[index(number)].moving = slot;
-                self.opening.push(number);
+                self.opening[distance].push(number);
                 return true;
             }
             self.opened(opened, network);

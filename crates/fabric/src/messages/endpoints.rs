@@ -22,23 +22,29 @@ impl MessageEngine {
             agent.sent = agent.pending.pop_front().expect("a message is pending");
             (agent.sending, agent.send_start, agent.send_next) =
                 (SenderState::Software, self.base.now, 0);
-            let words = u64::from(self.worms[index(agent.sent)].message.words);
+            let message = self.worms[index(agent.sent)].message;
+            let words = u64::from(message.words);
+            let send = u64::from(parameters.c_send)
+                + u64::from(self.base.machine.network_overhead(message.source, message.target));
             let copy =
                 if self.half_duplex { u64::from(parameters.link_clocks_per_word) } else { 0 };
-            self.base.set_timer(u64::from(parameters.c_send) + words * copy, Timer::Launch(cell));
+            self.base.set_timer(send + words * copy, Timer::Launch(cell));
         }
         if self.agents[index(cell)].can_receive() {
             let mut queue = self.agents[index(cell)].arrivals;
             let row = self.dequeue(&mut queue).expect("a header waits");
             let number = self.base.network.head(row).expect("a header waits").stream();
             self.worms[index(number)].head = NONE;
-            let clocks = self.base.machine.parameters().c_receive;
+            let message = self.worms[index(number)].message;
+            let machine = &self.base.machine;
+            let clocks = u64::from(machine.parameters().c_receive)
+                + u64::from(machine.network_overhead(message.source, message.target));
             let agent = &mut self.agents[index(cell)];
             agent.arrivals = queue;
             agent.to_receive -= 1;
             (agent.receiving, agent.receive_start) = (ReceiverState::Software, self.base.now);
             (agent.receive_row, agent.received, agent.receive_next) = (row, number, 0);
-            self.base.set_timer(u64::from(clocks), Timer::Reception(cell));
+            self.base.set_timer(clocks, Timer::Reception(cell));
         }
     }
 

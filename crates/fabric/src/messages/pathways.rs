@@ -43,8 +43,8 @@ pub(crate) struct PathwayChannel {
 
 impl MessageEngine {
     /// The link that feeds a channel, and the link's client that forwards to it.
-    pub(crate) fn client(&self, row: u32) -> (u32, u16) {
-        let pool = u16::try_from(row % self.router.pools).expect("a link has one or two pools");
+    pub(crate) fn client(&self, row: u32) -> (u32, u32) {
+        let pool = row % self.router.pools;
         (row / self.router.pools, pool)
     }
 

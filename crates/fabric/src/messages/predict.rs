@@ -4,7 +4,8 @@ use conset_ir::{ConnectionSet, Duplex, Machine, Protocol};
 
 /// Predicted clocks of an exchange by message passing: the maximum over all cells of the sum of
 ///
-/// * `c_send` for each message it sends and `c_receive` for each it receives (section 4.3.1);
+/// * `c_send` for each message it sends and `c_receive` for each it receives (section 4.3.1), and
+///   `network_overhead` for each between two nodes of a cluster;
 /// * full duplex: access time for the words it sends or for those it receives, whichever are more
 ///   ("overlapping of sending and receiving can at best reduce the message passing time by one
 ///   transfer time");
@@ -32,12 +33,13 @@ pub fn predict(machine: &Machine, set: &ConnectionSet) -> u64 {
     let mut cells = vec![(0u64, 0u64, 0u64); machine.agent_count()];
     for connection in set.connections() {
         let words = u64::from(connection.words);
+        let overhead = u64::from(machine.network_overhead(connection.source, connection.target));
         if let Some(cell) = cells.get_mut(connection.source.index()) {
-            cell.0 += u64::from(parameters.c_send);
+            cell.0 += u64::from(parameters.c_send) + overhead;
             cell.1 += words;
         }
         if let Some(cell) = cells.get_mut(connection.target.index()) {
-            cell.0 += u64::from(parameters.c_receive);
+            cell.0 += u64::from(parameters.c_receive) + overhead;
             cell.2 += words;
         }
     }
@@ -59,9 +61,10 @@ fn predict_rendezvous(machine: &Machine, set: &ConnectionSet) -> u64 {
     let mut cells = vec![[0u64; 2]; machine.agent_count()];
     for connection in set.connections() {
         let words = u64::from(connection.words) + u64::from(parameters.message_extra_words);
+        let overhead = u64::from(machine.network_overhead(connection.source, connection.target));
         for (side, end) in [connection.source, connection.target].into_iter().enumerate() {
             if let Some(cell) = cells.get_mut(end.index()) {
-                cell[side] += software + words * access;
+                cell[side] += software + 2 * overhead + words * access;
             }
         }
     }

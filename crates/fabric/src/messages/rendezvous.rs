@@ -20,8 +20,8 @@
 //!
 //! as the standing protocol does with full duplex ([`super`]).
 
-use conset_ir::Direction;
 use conset_ir::convert::index;
+use conset_ir::{CellId, Direction};
 
 use super::agents::{ReceiverState, SenderState};
 use super::engine::{MessageEngine, Timer};
@@ -70,7 +70,9 @@ impl MessageEngine {
         (sender.sending, sender.send_start) = (SenderState::Software, self.base.now);
         (sender.sent, sender.send_next) = (number, 0);
         let parameters = self.base.machine.parameters();
-        let software = u64::from(parameters.c_send) + u64::from(parameters.c_receive);
+        let overhead = u64::from(self.base.machine.network_overhead(source, CellId(target)));
+        let software =
+            u64::from(parameters.c_send) + u64::from(parameters.c_receive) + 2 * overhead;
         self.base.set_timer(software, Timer::Launch(source.0));
     }
 

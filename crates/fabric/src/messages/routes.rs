@@ -14,7 +14,7 @@
 //!   crosses the dateline and on those after it. The order is: dimension, pool, position on the
 //!   ring. (The paper's machine has three pools, of which the paper explains two; the third is not
 //!   modelled.)
-//! * **All other machines** (fat-trees, graphs, and machines with dead cells or links, on which the
+//! * **All other machines** (fat-trees, clusters, graphs, and machines with dead cells or links, on which the
 //!   dimension-ordered route may be broken): up*/down* routes ([`super::updown`]) in pool 0.
 //!
 //! Without datelines all messages use pool 0. Rings can then deadlock, which tests of the deadlock

@@ -5,7 +5,7 @@
 //! the order "up links by height, then down links by depth", so no cycle of waiting messages can
 //! exist.
 //!
-//! * In a fat-tree the order is by height over the leaves, then by number. Every shortest route is an
+//! * In a fat-tree or cluster the order is by height over the leaves, then by number. Every shortest route is an
 //!   up*/down* route.
 //! * Otherwise the order is by closeness to a root, then by number. The root is the first live cell
 //!   of each component that bidirectional links connect, and only these links count. Every pair
@@ -49,7 +49,7 @@ impl UpDownRouter {
     /// Orders the cells. O(cells log cells + links).
     pub(crate) fn new(machine: &Machine) -> Self {
         let heights = match machine.topology() {
-            Topology::FatTree { .. } => heights(machine),
+            Topology::FatTree { .. } | Topology::Cluster { .. } => heights(machine),
             _ => nearness(machine),
         };
         let mut order: Vec<u32> = (0..to_u32(machine.cell_count())).collect();
@@ -136,7 +136,7 @@ impl UpDownRouter {
     }
 }
 
-/// Levels of the cells above the leaves of a fat-tree, including dead cells and links.
+/// Levels of the cells above the leaves of a tree, including dead cells and links.
 fn heights(machine: &Machine) -> Vec<u32> {
     let links = (0..machine.link_count()).map(|l| machine.link(LinkId::from_index(l)));
     let mut near = vec![Vec::new(); machine.cell_count()];

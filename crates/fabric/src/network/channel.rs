@@ -77,12 +77,12 @@ pub(crate) struct Channel {
     /// Words that have arrived.
     pub(super) queued: u16,
     /// Its number among the clients of the link.
-    pub(super) slot: u16,
+    pub(super) slot: u32,
 }
 
 impl Channel {
     /// An empty channel that `server` serves as its client `slot` and that forwards to `next`.
-    pub(crate) fn new(server: u32, slot: u16, next: u32) -> Self {
+    pub(crate) fn new(server: u32, slot: u32, next: u32) -> Self {
         let (waiter, last, held, queued) = (NONE, NONE, 0, 0);
         Self { head: Tag::NONE, next, server, waiter, last, held, queued, slot }
     }

@@ -8,16 +8,17 @@
 //! layers and block one another), a linear cost 28 phases at twice the time, and this cost 28
 //! phases (lower bound 27).
 
+use conset_ir::convert::to_u32;
+
 use super::a_star::UNIT;
 
 /// The cost of a cell without a free channel.
 pub(crate) const FULL: u32 = u32::MAX;
 
 /// The costs by the number of channels in use.
-pub(crate) fn table(capacity: u16) -> Vec<u32> {
-    let capacity = u32::from(capacity);
-    (0..capacity)
-        .map(|used| UNIT + UNIT * used * used / (capacity * capacity))
-        .chain([FULL])
-        .collect()
+pub(crate) fn table(capacity: u32) -> Vec<u32> {
+    let square = |number: u32| u64::from(number) * u64::from(number);
+    // The quotient is less than `UNIT`.
+    let cost = |used: u32| UNIT + to_u32(u64::from(UNIT) * square(used) / square(capacity));
+    (0..capacity).map(cost).chain([FULL]).collect()
 }

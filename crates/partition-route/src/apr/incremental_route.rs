@@ -441,7 +441,8 @@ impl Insertion {
         let mut numbering = ChannelNumbering {
             graph: &self.graph,
             edges: EdgeLinks::new(machine, &self.graph.network),
-            taken: vec![false; self.graph.network.cells * usize::from(state.capacity)],
+            kept: Vec::new(),
+            next_free: vec![(0, 0); self.graph.network.cells],
             link_load: vec![0; machine.link_count()],
             in_place: vec![false; set.len()],
             set,
@@ -479,8 +480,10 @@ struct ChannelNumbering<'a> {
     graph: &'a LayeredGraph,
     edges: EdgeLinks,
     set: &'a ConnectionSet,
-    /// Channels in use, by cell.
-    taken: Vec<bool>,
+    /// Cells and channels of the routes of a phase that keep theirs, sorted.
+    kept: Vec<(u32, u32)>,
+    /// Per cell, the place of its next row in `kept`, and the least channel that may be free.
+    next_free: Vec<(usize, u32)>,
     link_load: Vec<u32>,
     in_place: Vec<bool>,
 }
@@ -493,8 +496,7 @@ impl ChannelNumbering<'_> {
         old: &PhaseRoutes,
     ) -> Result<(PhaseRoutes, Vec<u32>), ShapeError> {
         let state = &self.graph.state;
-        let channels = usize::from(state.capacity);
-        self.taken.fill(false);
+        self.kept.clear();
         self.link_load.fill(0);
         let (mut routes, mut rows) = (PhaseRoutes::new(), Vec::new());
         for (row, route) in old.iter().enumerate() {
@@ -506,13 +508,18 @@ impl ChannelNumbering<'_> {
             self.in_place[index(x)] = true;
             rows.push(to_u32(row));
             for (cell, channel) in route.cells.iter().zip(route.channels) {
-                self.taken[cell.index() * channels + channel.index()] = true;
+                self.kept.push((cell.0, channel.0));
             }
             for link in route.links() {
                 self.link_load[link.index()] += 1;
             }
             let (cells, links) = (route.cells, route.links());
             routes.push(route.connection, route.words, cells, links, route.channels)?;
+        }
+        self.kept.sort_unstable();
+        self.next_free.fill((self.kept.len(), 0));
+        for (row, &(cell, _)) in self.kept.iter().enumerate().rev() {
+            self.next_free[index(cell)].0 = row;
         }
         let mut members = state.members(phase).to_vec();
         members.sort_unstable();
@@ -526,15 +533,16 @@ impl ChannelNumbering<'_> {
 
     /// Adds a route on the lowest free channels and the least used links.
     fn add(&mut self, x: u32, routes: &mut PhaseRoutes) -> Result<(), ShapeError> {
-        let channels = usize::from(self.graph.state.capacity);
         let path = self.graph.state.route(x);
         let cells: Vec<CellId> = path.iter().map(|&cell| CellId(cell)).collect();
         let mut numbers = Vec::with_capacity(path.len());
         for &cell in path {
-            let row = &mut self.taken[index(cell) * channels..][..channels];
-            let channel = row.iter().position(|taken| !taken).expect("the router left one");
-            row[channel] = true;
-            numbers.push(ChannelId::from_index(channel));
+            let (row, channel) = &mut self.next_free[index(cell)];
+            while self.kept.get(*row) == Some(&(cell, *channel)) {
+                (*row, *channel) = (*row + 1, *channel + 1);
+            }
+            numbers.push(ChannelId(*channel));
+            *channel += 1;
         }
         let mut links = Vec::with_capacity(path.len());
         for pair in path.windows(2) {

@@ -84,6 +84,10 @@ pub(crate) fn distances_and_requirements(
     Ok((distances, requirements))
 }
 
+/// Channels of a cell up to which each number of used ones has a cost of its own, however few the
+/// connections are.
+const COSTS: u32 = 1 << 12;
+
 impl LayeredGraph {
     /// A graph without routes and phases. Fills `hops_of` with the hops of each connection's
     /// shortest route.
@@ -100,8 +104,9 @@ impl LayeredGraph {
             set.connections().iter().map(|c| (c.source.0, c.target.0)).collect();
         let (distances, requirements) =
             distances_and_requirements(machine, set, &network, hops_of)?;
-        let capacity = u16::try_from(machine.parameters().channels_per_cell)
-            .expect("machines limit the channels of a cell to 4096");
+        // More channels than connections are never used, so costs need not distinguish them.
+        let channels = machine.parameters().channels_per_cell;
+        let capacity = channels.min(COSTS.max(to_u32(set.len())));
         let costs = cell_cost::table(capacity);
         // The most that two ends cost above the least.
         let most = costs.iter().filter(|&&c| c != FULL).max().map_or(0, |&c| c - UNIT);
@@ -238,7 +243,7 @@ impl LayeredGraph {
         self.distances.aim(&self.network, source, target);
         let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let cost = |cell: u32| costs[usize::from(used[index(cell)])];
+        let cost = |cell: u32| costs[index(used[index(cell)])];
         let allowed = |edge| {
             requirements.as_ref().is_none_or(|w| w.is_open(phase, edge, requirement.sharing))
         };
@@ -337,9 +342,9 @@ impl LayeredGraph {
                 continue;
             }
             let used = self.state.used(phase);
-            let mut extra = self.costs[usize::from(used[index(source)])] - UNIT;
+            let mut extra = self.costs[index(used[index(source)])] - UNIT;
             if source != target {
-                extra += self.costs[usize::from(used[index(target)])] - UNIT;
+                extra += self.costs[index(used[index(target)])] - UNIT;
             }
             self.classes[index(extra)].push(phase);
             count += 1;
@@ -368,7 +373,7 @@ impl LayeredGraph {
         let requirement = self.requirement(connection);
         let Self { network, distances, search, costs, state, requirements, .. } = self;
         let used = state.used(phase);
-        let plain = |cell: u32| costs[usize::from(used[index(cell)])];
+        let plain = |cell: u32| costs[index(used[index(cell)])];
         match (requirements, full_cell_cost) {
             (None, None) => search.run(network, distances, source, target, limit, plain, |_| true),
             (None, Some(full_cell_cost)) => {

@@ -42,7 +42,8 @@ impl Requirement {
     /// A message that says what is possible at best, and the fix.
     fn of(connection: &Connection, hops: u32, machine: &Machine) -> Result<Self, (String, Fix)> {
         let parameters = machine.parameters();
-        let link = u64::from(parameters.link_clocks_per_word);
+        // A route may need the slowest link.
+        let [_, link] = machine.link_clocks_range().map(u64::from);
         let access = u64::from(parameters.access_clocks_per_word);
         let mut requirement = Requirement::NONE;
         if let Some(bandwidth) = connection.min_bandwidth {

@@ -30,11 +30,11 @@ impl PoolRange {
 /// The routes of all phases, and the channels that they occupy.
 #[derive(Clone, Debug)]
 pub(crate) struct RoutingState {
-    /// Channels per cell.
-    pub(crate) capacity: u16,
+    /// Channels per cell, or fewer if there are fewer connections.
+    pub(crate) capacity: u32,
     /// Number of phases, including empty ones.
     pub(crate) phases: u32,
-    used: PagedTable<u16>,
+    used: PagedTable<u32>,
     /// By cell: bit `p` is set while the cell has no free channel in phase `p`. Bits beyond the end
     /// are 0.
     full: Vec<Vec<u64>>,
@@ -58,7 +58,7 @@ pub(crate) struct RoutingState {
 
 impl RoutingState {
     /// No routes, no phase.
-    pub(crate) fn new(cells: usize, capacity: u16, connections: usize) -> Self {
+    pub(crate) fn new(cells: usize, capacity: u32, connections: usize) -> Self {
         Self {
             capacity,
             phases: 0,
@@ -116,7 +116,7 @@ impl RoutingState {
 
     /// Channels in use on each cell in a phase.
     #[inline]
-    pub(crate) fn used(&self, phase: u32) -> PhaseView<'_, u16> {
+    pub(crate) fn used(&self, phase: u32) -> PhaseView<'_, u32> {
         self.used.of(phase)
     }
 

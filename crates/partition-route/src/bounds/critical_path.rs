@@ -112,7 +112,7 @@ fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<L
         .map(|&x| conset_ir::Connection { name: None, ..set.connections()[x].clone() });
     let some = ConnectionSet::new(set.name(), rows.collect()).ok().filter(|set| !set.is_empty())?;
     let hops = word_hops(machine, &some).ok()?;
-    let loads = [agent_bound(machine, &some, 0)].into_iter();
+    let loads = [agent_bound(machine, &some, false)].into_iter();
     let loads = loads.chain(link_bound(machine, hops)).chain(cuts::bounds(machine, &some));
     // Of equal ones the first.
     loads.reduce(|best, load| if load.clocks > best.clocks { load } else { best })
@@ -177,7 +177,7 @@ impl CriticalPaths {
 fn minimum_clocks(machine: &Machine, connection: &Connection, hops: u32) -> u128 {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
-    let link = u128::from(parameters.link_clocks_per_word);
+    let [link, _] = machine.link_clocks_range().map(u128::from);
     let (words, hops) = (u128::from(connection.words), u128::from(hops));
     let (mut flow, mut slowest) = (words * access, access);
     if hops > 0 {

@@ -6,14 +6,14 @@
 //! * in shapes with coordinates, slabs of each dimension, by first position and length (all lengths
 //!   up to half of a dimension of 16; powers of two and the half of longer ones), and in meshes
 //!   also every slab that begins at 0; these are the narrow places of toruses and meshes;
-//! * in a fat-tree, each group of leaves with the switches that serve no other group;
+//! * in a fat-tree or cluster, each group of leaves with the switches that serve no other group;
 //! * in other graphs, the neighbourhoods of several cells, of every size.
 //!
 //! Finding the best bisection is a hard problem and is not attempted.
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::witness::ranges;
-use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, Witness};
+use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, TreeLevel, Witness};
 
 use super::LoadBound;
 use crate::network::{BoundedBfs, Network};
@@ -34,15 +34,15 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
     let group_of: Vec<u32> = machine.cells().map(|cell| cell.0).collect();
     found.extend(best_group(machine, set, &group_of, |cell| CellId(cell).to_string()));
     match machine.topology() {
-        Topology::FatTree { leaves, .. } => {
-            for level in 1.. {
-                let size = 1usize << (2 * level);
-                if size >= index(*leaves) {
+        Topology::FatTree { .. } | Topology::Cluster { .. } => {
+            let (levels, leaves) = (machine.topology().tree_levels(), machine.agent_count());
+            for (level, size) in levels.iter().map(|level| level.leaves).enumerate().skip(1) {
+                if size >= leaves {
                     break;
                 }
-                let groups = fat_tree_groups(machine, level);
+                let groups = tree_groups(machine, &levels, level);
                 found.extend(best_group(machine, set, &groups, |group| {
-                    let last = ((index(group) + 1) * size).min(index(*leaves)) - 1;
+                    let last = ((index(group) + 1) * size).min(leaves) - 1;
                     format!("the leaves c{} to c{last}", index(group) * size)
                 }));
             }
@@ -58,6 +58,7 @@ pub(super) fn bounds(machine: &Machine, set: &ConnectionSet) -> Vec<LoadBound> {
 struct TightestCut {
     clocks: u128,
     words: u128,
+    /// Links, each counted as the words that it moves in [`link_clocks`].
     links: u128,
     place: usize,
     inwards: bool,
@@ -88,15 +89,21 @@ impl TightestCut {
     }
 }
 
+/// Clocks in which every link moves a whole number of words: those of a word, if all links are alike.
 fn link_clocks(machine: &Machine) -> u128 {
-    u128::from(machine.parameters().link_clocks_per_word)
+    match machine.link_clocks_range().map(u128::from) {
+        [fast, slow] if fast < slow => fast * slow,
+        [clocks, _] => clocks,
+    }
 }
 
-fn live_links(machine: &Machine) -> impl Iterator<Item = (CellId, CellId)> + '_ {
-    machine
-        .cells()
-        .flat_map(|cell| machine.outgoing(cell))
-        .map(|&link| (machine.link(link).source, machine.link(link).target))
+/// The ends of all live links, and the words that each moves in [`link_clocks`].
+fn live_links(machine: &Machine) -> impl Iterator<Item = (CellId, CellId, u128)> + '_ {
+    let clocks = link_clocks(machine);
+    machine.cells().flat_map(|cell| machine.outgoing(cell)).map(move |&link| {
+        let ends = machine.link(link);
+        (ends.source, ends.target, clocks / u128::from(machine.link_clocks(link)))
+    })
 }
 
 /// The tightest of several disjoint groups of cells; `u32::MAX` is no group.
@@ -124,8 +131,8 @@ fn best_group(
     for connection in set.connections() {
         add(connection.source, connection.target, u128::from(connection.words), 0);
     }
-    for (from, to) in live_links(machine) {
-        add(from, to, 1, 2);
+    for (from, to, words) in live_links(machine) {
+        add(from, to, words, 2);
     }
     let mut best = TightestCut::default();
     for (group, sum) in sums.iter().enumerate() {
@@ -139,12 +146,12 @@ fn best_group(
     })
 }
 
-/// The groups of 4^level leaves of a fat-tree, each with the switches up to that level.
-fn fat_tree_groups(machine: &Machine, level: usize) -> Vec<u32> {
+/// The groups of a level of a tree, each with the switches up to that level.
+fn tree_groups(machine: &Machine, levels: &[TreeLevel], level: usize) -> Vec<u32> {
     let mut groups = Vec::with_capacity(machine.cell_count());
-    for (height, below) in machine.topology().fat_tree_levels().iter().take(level + 1).enumerate() {
+    for below in &levels[..=level] {
         for group in 0..below.groups {
-            let id = to_u32(group >> (2 * (level - height)));
+            let id = to_u32(group * below.leaves / levels[level].leaves);
             groups.extend(std::iter::repeat_n(id, below.nodes));
         }
     }
@@ -162,7 +169,7 @@ fn slabs(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
         let words =
             set.connections().iter().map(|c| (at(c.source), at(c.target), u128::from(c.words)));
         let words = summed(index(size), words);
-        let links = live_links(machine).map(|(from, to)| (at(from), at(to), 1));
+        let links = live_links(machine).map(|(from, to, words)| (at(from), at(to), words));
         let links = summed(index(size), links);
         let found = slabs_of(machine, (dimension, index(size)), &words, &links, &at);
         if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.clocks > b.clocks)) {
@@ -319,7 +326,7 @@ fn neighbourhoods(machine: &Machine, set: &ConnectionSet) -> Option<LoadBound> {
             .map(|c| (at(c.source), at(c.target), u128::from(c.words)))
             .collect();
         let links: Vec<Transfer> =
-            live_links(machine).map(|(from, to)| (at(from), at(to), 1)).collect();
+            live_links(machine).map(|(from, to, words)| (at(from), at(to), words)).collect();
         let mut best = TightestCut::default();
         for inwards in [false, true] {
             let words = leaving_prefix(network.cells, &words, inwards);
@@ -382,13 +389,17 @@ mod tests {
     }
 
     #[test]
-    fn fat_tree_groups_have_their_definitions_links() {
-        for (spec, outs) in [("fat-tree:64", [2, 4]), ("fat-tree:256/2.2.2.4", [4, 8])] {
+    fn groups_of_a_tree_have_their_definitions_links() {
+        for (spec, outs) in [
+            ("fat-tree:64", vec![2, 4]),
+            ("fat-tree:256/2.2.2.4", vec![4, 8]),
+            ("cluster:16x4", vec![1]),
+        ] {
             let machine = Machine::from_spec(spec).unwrap();
             for (level, out) in [1, 2].into_iter().zip(outs) {
-                let groups = fat_tree_groups(&machine, level);
+                let groups = tree_groups(&machine, &machine.topology().tree_levels(), level);
                 let links = live_links(&machine)
-                    .filter(|(a, b)| groups[a.index()] == 0 && groups[b.index()] != 0)
+                    .filter(|(a, b, _)| groups[a.index()] == 0 && groups[b.index()] != 0)
                     .count();
                 assert_eq!(links, out, "{spec}");
             }

@@ -54,7 +54,7 @@ const TOLERANCE: f64 = 0.002;
 
 /// The time of the words on the links, if it exceeds `known`.
 pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<LoadBound> {
-    let link_clocks = u128::from(machine.parameters().link_clocks_per_word);
+    let [link_clocks, _] = machine.link_clocks_range().map(u128::from);
     let network = Network::new(machine);
     let capacity = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();

@@ -85,11 +85,16 @@ fn split_cells(
     cells: &mut [u32],
 ) -> usize {
     match machine.topology() {
-        Topology::FatTree { .. } => {
+        Topology::FatTree { .. } | Topology::Cluster { .. } => {
             cells.sort_unstable();
             let (low, high) = (cells[0], cells[cells.len() - 1]);
-            let level = (32 - (low ^ high).leading_zeros()).div_ceil(2) - 1;
-            nearest_border(cells, |cell| cell >> (2 * level))
+            // The largest groups of which the cells are in more than one.
+            let mut levels = machine.topology().tree_levels().into_iter().rev();
+            let leaves = levels.find_map(|level| {
+                let leaves = to_u32(level.leaves);
+                (low / leaves != high / leaves).then_some(leaves)
+            });
+            nearest_border(cells, |cell| cell / leaves.unwrap_or(1))
         }
         Topology::Graph { .. } => {
             // From one end to the other: the cell farthest from any cell is at an end.

@@ -10,7 +10,7 @@
 use conset_ir::Machine;
 use conset_ir::convert::{index, to_u32};
 
-use super::metric::Metric;
+use super::metric::{Metric, levels_up};
 use crate::network::{Grid, Network};
 
 /// Halves of a connection: what a connection without alternatives books on a resource.
@@ -50,7 +50,7 @@ impl<'a> ExpectedLoad<'a> {
                 }
                 this.links = vec![1; network.cells * 2 * grid.dims().len()];
             }
-            Metric::Tree => this.add_levels(machine),
+            Metric::Tree(_) => this.add_levels(machine),
             Metric::Table { .. } => this.links.clone_from(&network.links),
             Metric::Unknown => {}
         }
@@ -60,7 +60,7 @@ impl<'a> ExpectedLoad<'a> {
     /// A resource for each group of each level, with all its nodes and its links upwards.
     fn add_levels(&mut self, machine: &Machine) {
         self.cells.clear();
-        for level in machine.topology().fat_tree_levels() {
+        for level in machine.topology().tree_levels() {
             self.levels.push(to_u32(self.cells.len()));
             self.cells.extend(std::iter::repeat_n(to_u32(level.nodes), level.groups));
             self.links.extend(std::iter::repeat_n(to_u32(level.links_up()), 2 * level.groups));
@@ -82,7 +82,7 @@ impl<'a> ExpectedLoad<'a> {
         }
         match self.metric {
             Metric::Grid(grid) => self.along_dimensions(from, to, grid, &mut cell, &mut link),
-            Metric::Tree => self.through_groups(from, to, &mut cell, &mut link),
+            Metric::Tree(leaves) => self.through_groups(from, to, leaves, &mut cell, &mut link),
             Metric::Table { hops, cells } => {
                 let left = |at: u32| hops[index(at) * cells + index(to)];
                 if usize::from(left(from)) < *cells {
@@ -146,18 +146,21 @@ impl<'a> ExpectedLoad<'a> {
         &self,
         from: u32,
         to: u32,
+        leaves: &[u32],
         cell: &mut impl FnMut(u32, u32),
         link: &mut impl FnMut(u32, u32),
     ) {
-        let top = (32 - (from ^ to).leading_zeros()).div_ceil(2);
-        for level in 0..top {
-            let group = |leaf: u32| self.levels[index(level)] + (leaf >> (2 * level));
+        let top = levels_up(leaves, from, to);
+        for (first, leaves) in self.levels.iter().zip(leaves).take(top) {
+            let group = |leaf: u32| first + leaf / leaves;
             for (down, leaf) in [from, to].into_iter().enumerate() {
                 cell(group(leaf), WHOLE);
                 link(2 * group(leaf) + to_u32(down), WHOLE);
             }
         }
-        cell(self.levels[index(top)] + (from >> (2 * top)), WHOLE);
+        // The last level is one group, and `leaves` does not list it.
+        let group = leaves.get(top).map_or(0, |leaves| from / leaves);
+        cell(self.levels[top] + group, WHOLE);
     }
 
     /// A shortest path: from each cell to the first, or the last, neighbour that is nearer.

@@ -1,6 +1,6 @@
 //! Distances between cells for placement, cheap to compute for any pair.
 //!
-//! Shapes with coordinates and fat-trees have a formula (which ignores dead cells and links).
+//! Shapes with coordinates, fat-trees and clusters have a formula (which ignores dead cells and links).
 //! Graphs have a table if they are small enough; otherwise every distance counts 1.
 
 use conset_ir::convert::{index, to_u32};
@@ -16,8 +16,8 @@ const TABLE_LIMIT: usize = 1 << 24;
 pub(super) enum Metric {
     /// Shapes with coordinates.
     Grid(Grid),
-    /// Fat-trees; leaves by number.
-    Tree,
+    /// Fat-trees and clusters; leaves by number. The leaves of a group of each level but the highest.
+    Tree(Vec<u32>),
     /// A graph with a table of hops.
     Table {
         /// Hops from row to column.
@@ -36,8 +36,10 @@ impl Metric {
         if let Some(dims) = topology.dims() {
             return Metric::Grid(Grid::new(network.cells, &dims, topology.wraps()));
         }
-        if let Topology::FatTree { .. } = topology {
-            return Metric::Tree;
+        if let Topology::FatTree { .. } | Topology::Cluster { .. } = topology {
+            let mut levels = topology.tree_levels();
+            levels.pop();
+            return Metric::Tree(levels.iter().map(|level| to_u32(level.leaves)).collect());
         }
         let cells = network.cells;
         if cells.saturating_mul(cells) > TABLE_LIMIT {
@@ -69,11 +71,8 @@ impl Metric {
     pub(super) fn hops(&self, a: u32, b: u32) -> u32 {
         match self {
             Metric::Grid(grid) => grid.between(a, b),
-            Metric::Tree => {
-                // Up to the smallest group of 4^h leaves that contains both, and down again.
-                let differing = 32 - (a ^ b).leading_zeros();
-                differing.div_ceil(2) * 2
-            }
+            // Up to the smallest group that contains both, and down again.
+            Metric::Tree(leaves) => 2 * to_u32(levels_up(leaves, a, b)),
             Metric::Table { hops, cells } => u32::from(hops[index(a) * cells + index(b)]),
             Metric::Unknown => u32::from(a != b),
         }
@@ -93,4 +92,10 @@ impl Metric {
         }
         Some(middle)
     }
+}
+
+/// The level of the smallest group that has two leaves, by the leaves of the groups of each level.
+#[inline]
+pub(super) fn levels_up(leaves: &[u32], a: u32, b: u32) -> usize {
+    leaves.iter().take_while(|&&leaves| a / leaves != b / leaves).count()
 }

@@ -51,7 +51,7 @@ pub(super) fn place(
     }
     let cheapest = cheapest.1.clone();
     let mut few = search.improved(cheapest.clone(), Slack::CHANNELS);
-    if matches!(placer.metric, Metric::Tree) {
+    if matches!(placer.metric, Metric::Tree(_)) {
         few = search.fewer_phases(placer.machine, few);
     }
     search.candidates.push(few);

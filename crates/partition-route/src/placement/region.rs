@@ -1,6 +1,6 @@
 //! The cells to use if there are fewer parts than cells: a compact region.
 //!
-//! The region is a block of the grid, the first leaves of a fat-tree, or the neighbourhood of a
+//! The region is a block of the grid, the first leaves of a fat-tree or cluster, or the neighbourhood of a
 //! cell in other graphs. The search may still move a part to a free cell beside it.
 
 use conset_ir::convert::index;
@@ -15,7 +15,7 @@ const STARTS: usize = 16;
 pub(super) fn region(machine: &Machine, network: &Network, parts: usize) -> Vec<u32> {
     let homes = machine.endpoints().map(|cell| cell.0);
     match machine.topology() {
-        Topology::FatTree { .. } => homes.take(parts).collect(),
+        Topology::FatTree { .. } | Topology::Cluster { .. } => homes.take(parts).collect(),
         Topology::Graph { .. } => neighbourhood(&homes.collect::<Vec<_>>(), network, parts),
         topology => match topology.dims() {
             Some(dims) => block(machine, &dims, parts),

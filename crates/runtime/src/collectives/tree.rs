@@ -86,13 +86,14 @@ fn chain(
 }
 
 /// Which way a set leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WalkDirection {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WalkDirection {
     /// To the root.
     Up,
     /// From the root.
     Down,
     /// To the root and from it.
+    #[default]
     Both,
 }
 
@@ -106,7 +107,7 @@ pub(super) struct TreeSets {
 
 /// Compiled trees, as the cells walk them.
 #[derive(Debug)]
-pub(super) struct ReductionTree {
+pub(crate) struct ReductionTree {
     /// `None` where there is one cell and nothing to do; else one set at least.
     pub(super) sets: Option<TreeSets>,
     /// Up, down, both.
@@ -116,11 +117,11 @@ pub(super) struct ReductionTree {
     /// Every operation moves all words of its connection, so whoever has the last word of a
     /// connection has the others.
     pub(super) whole: bool,
-    pub(super) root: CellId,
+    pub(crate) root: CellId,
     /// Of each cell of the machine; the root's, and a dead cell's, is itself.
-    pub(super) parent: Vec<CellId>,
+    pub(crate) parent: Vec<CellId>,
     /// Of each cell, ascending.
-    pub(super) children: Vec<Vec<CellId>>,
+    pub(crate) children: Vec<Vec<CellId>>,
 }
 
 impl ReductionTree {
@@ -168,12 +169,34 @@ impl ReductionTree {
         cell == self.root || self.is_child(cell)
     }
 
+    /// The parent of a cell; nothing for the root and for cells that are not in the tree.
+    pub(crate) fn parent_of(&self, cell: CellId) -> Option<CellId> {
+        self.is_child(cell).then(|| self.parent[cell.index()])
+    }
+
+    /// The children of a cell, ascending.
+    pub(crate) fn children(&self, cell: CellId) -> &[CellId] {
+        &self.children[cell.index()]
+    }
+
+    /// Whether a cell is in the branch of another, or is that cell.
+    pub(super) fn is_above(&self, branch: CellId, cell: CellId) -> bool {
+        let mut at = cell;
+        while at != branch {
+            match self.parent_of(at) {
+                Some(parent) => at = parent,
+                None => return false,
+            }
+        }
+        true
+    }
+
     fn is_child(&self, cell: CellId) -> bool {
         self.parent.get(cell.index()).is_some_and(|&parent| parent != cell)
     }
 
     /// Whether a connection leads from a child to its parent.
-    pub(super) fn leads_up(&self, connection: &Connection) -> bool {
+    pub(crate) fn leads_up(&self, connection: &Connection) -> bool {
         self.is_child(connection.source)
             && self.parent[connection.source.index()] == connection.target
     }

@@ -47,10 +47,7 @@ pub enum RunError {
     },
     /// Two cells make the same collective call at different source locations or in different rounds,
     /// or with different numbers: one has skipped a call or repeated one.
-    #[error(
-        "{}; {}: one of them has skipped a call or made one twice",
-        .calls[0], .calls[1]
-    )]
+    #[error("{}", unlike(.calls))]
     Mismatch {
         /// The calls.
         calls: Box<[CellCall; 2]>,
@@ -103,6 +100,12 @@ pub enum RunError {
         /// The time it had.
         time_out: Duration,
     },
+    /// The environment variable `CONSET_TIMEOUT` is not a time.
+    #[error("CONSET_TIMEOUT is `{value}`: expected a number of seconds, or 0 for no time-out")]
+    TimeOutSetting {
+        /// What it is.
+        value: String,
+    },
     /// The fabric found a fault; a deadlock is one.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -152,11 +155,13 @@ pub struct CellCall {
     pub place: Option<String>,
     /// The round that the program said it is in; 0 if it said none.
     pub round: u64,
+    /// Bytes of each word that it exchanges; 0 if it exchanges none.
+    pub word_bytes: usize,
 }
 
 impl fmt::Display for CellCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cell, number, what, place, round } = self;
+        let Self { cell, number, what, place, round, word_bytes: _ } = self;
         let ending = match (number % 10, number % 100) {
             (1, n) if n != 11 => "st",
             (2, n) if n != 12 => "nd",
@@ -172,6 +177,16 @@ impl fmt::Display for CellCall {
         }
         Ok(())
     }
+}
+
+/// Two calls that do not match, and why.
+fn unlike([one, two]: &[CellCall; 2]) -> String {
+    if one.number == two.number && one.word_bytes != two.word_bytes {
+        let [first, second] =
+            [one, two].map(|call| format!("{call} in words of {} bytes", call.word_bytes));
+        return format!("{first}; {second}: all cells have to exchange numbers of the same size");
+    }
+    format!("{one}; {two}: one of them has skipped a call or made one twice")
 }
 
 /// One wait of a deadlock of cells.
@@ -223,6 +238,13 @@ pub enum Awaiting {
         /// The one ordered before it.
         before: ConnectionId,
     },
+    /// The array of a neighbour in a tree.
+    Edge {
+        /// The set of the tree.
+        set: String,
+        /// The connection from the neighbour.
+        connection: ConnectionId,
+    },
     /// A message.
     Message {
         /// The cell that is to send it.
@@ -257,6 +279,9 @@ impl fmt::Display for CellWait {
             }
             Awaiting::Order { set, connection, before } => {
                 write!(f, "{cell} holds {connection} of {set} back until {before} is received")
+            }
+            Awaiting::Edge { set, connection } => {
+                write!(f, "{cell} waits for {connection} of {set}, the edge of a tree")
             }
             Awaiting::Message { source } => write!(f, "{cell} waits for a message from {source}"),
             Awaiting::Departure { target } => {

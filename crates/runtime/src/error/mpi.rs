@@ -25,11 +25,7 @@ pub enum MpiError {
     )]
     Thread,
     /// Ranks did not take part in what all must do together.
-    #[error(
-        "rank {rank} waited {milliseconds} ms in {place} for {}; \
-         every rank must take part, and a rank that is only slow needs a longer time-out",
-        ranks(.awaited)
-    )]
+    #[error("rank {rank} has waited {milliseconds} ms in {place} for {}", ranks(.awaited))]
     Missing {
         /// The rank that waited.
         rank: usize,
@@ -39,6 +35,20 @@ pub enum MpiError {
         place: String,
         /// The ranks it waited for; empty if it cannot know them.
         awaited: Vec<usize>,
+    },
+    /// Another rank has failed.
+    #[error("rank {rank} failed: {error}")]
+    Elsewhere {
+        /// The rank.
+        rank: usize,
+        /// Its error.
+        error: String,
+    },
+    /// The environment variable `CONSET_TIMEOUT` is not a time.
+    #[error("CONSET_TIMEOUT is `{value}`: expected a number of seconds, or 0 for no time-out")]
+    TimeOutSetting {
+        /// What it is.
+        value: String,
     },
     /// A run is under way on the communicator.
     #[error("a run is under way on this communicator: one at a time")]
@@ -99,6 +109,12 @@ pub enum MpiError {
         digest: u64,
         /// The digest of most ranks; of the lowest rank where as many have another.
         others: u64,
+    },
+    /// The image that rank 0 sent cannot be read, which has another version of this library.
+    #[error("{error}; build all ranks with the same version of conset")]
+    Image {
+        /// Why.
+        error: String,
     },
     /// A message is longer, or there are more messages between two ranks, than MPI can tell apart.
     #[error("{what}: {found}, of which MPI carries {limit}")]

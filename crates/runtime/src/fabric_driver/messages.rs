@@ -119,13 +119,14 @@ impl FabricDriver<'_> {
         queue: &MessageQueue,
         row: usize,
         source: CellId,
+        subject: Subject,
     ) -> CellState {
         let cell = self.cells[row];
-        if queue.has(cell, Subject::Plain, source) {
+        if queue.has(cell, subject, source) {
             return CellState::Ready;
         }
         self.messages.engine.receive(cell, 1);
-        CellState::Receive(source)
+        CellState::Receive(source, subject)
     }
 
     /// A cell starts to exchange a set.
@@ -297,7 +298,7 @@ impl FabricDriver<'_> {
         let subject = queue.envelope(envelope).subject;
         let row = index(self.place[target.index()]);
         let expected = match (self.states[row], subject) {
-            (CellState::Receive(from), Subject::Plain) if from == source => {
+            (CellState::Receive(from, wanted), _) if (from, wanted) == (source, subject) => {
                 self.make_ready(row);
                 true
             }
@@ -315,7 +316,7 @@ impl FabricDriver<'_> {
         if let CellState::StepExchange(set) = self.states[row] {
             self.ask_step_again(row, set, source);
         } else if !expected
-            && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(_))
+            && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(..))
         {
             self.messages.engine.receive(target, 1);
         } else if !expected {
@@ -374,7 +375,9 @@ impl FabricDriver<'_> {
         let subject = queue.envelope(event.message.label.0).subject;
         let (set, connection) = match subject {
             Subject::Plain => return,
-            Subject::Connection(set, connection) => (set, connection),
+            Subject::Connection(set, connection) | Subject::Edge(set, connection) => {
+                (set, connection)
+            }
             // The trace of a step plan shows the numbers of its messages.
             Subject::Step(round, message) => (self.steps.set_of(round), ConnectionId(message)),
         };
@@ -420,7 +423,11 @@ impl FabricDriver<'_> {
                 let (set, ..) = self.unstarted().expect("it is what the cell waits for");
                 self.awaits_all(self.nonblocking_name(set))
             }
-            CellState::Receive(source) => (Awaiting::Message { source }, Some(source)),
+            CellState::Receive(source, Subject::Edge(set, connection)) => {
+                let set = self.setup.loaded.set(set).name().to_owned();
+                (Awaiting::Edge { set, connection }, Some(source))
+            }
+            CellState::Receive(source, _) => (Awaiting::Message { source }, Some(source)),
             CellState::Departure(envelope) => {
                 let target = queue.envelope(envelope).target;
                 (Awaiting::Departure { target }, Some(target))

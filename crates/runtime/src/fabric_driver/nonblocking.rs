@@ -205,7 +205,7 @@ impl FabricDriver<'_> {
             let receives = count(operations, Direction::Receive);
             self.requests.unfinished += operations.len();
             self.requests.to_receive[row] = receives;
-            self.occupy(row, self.setup_clocks(to_u32(operations.len()) - receives, receives));
+            self.occupy(row, self.setup_clocks(set, operations));
             if receives == 0 {
                 self.cell_phase_finished(row, state);
             }
@@ -213,14 +213,24 @@ impl FabricDriver<'_> {
         Ok(())
     }
 
-    /// What setting up so many streams takes of a computation agent.
-    fn setup_clocks(&self, sends: u32, receives: u32) -> u64 {
-        let parameters = self.setup.loaded.image.machine().parameters();
-        let streams = match parameters.duplex {
+    /// What setting up the streams of a cell's operations takes of its computation agent.
+    fn setup_clocks(&self, set: usize, operations: &[Operation]) -> u64 {
+        let image = &self.setup.loaded.image;
+        let (machine, set) = (image.machine(), &image.sets()[set].set);
+        let clocks = |direction: Direction| {
+            let streams = operations.iter().filter(|operation| operation.direction == direction);
+            let clocks = streams.map(|operation| {
+                let ends = set.get(operation.connection);
+                u64::from(machine.parameters().stream_setup)
+                    + u64::from(machine.network_overhead(ends.source, ends.target))
+            });
+            clocks.sum::<u64>()
+        };
+        let (sends, receives) = (clocks(Direction::Send), clocks(Direction::Receive));
+        match machine.parameters().duplex {
             Duplex::Full => sends.max(receives),
             Duplex::Half => sends.saturating_add(receives),
-        };
-        u64::from(streams) * u64::from(parameters.stream_setup)
+        }
     }
 
     /// An operation of a cell is finished.

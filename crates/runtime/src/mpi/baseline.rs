@@ -20,6 +20,7 @@ unsafe extern "C" {
         scatter: *const u32,
     ) -> *mut Raw;
     fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
+    fn conset_baseline_naive_float(baseline: *mut Raw, x: *mut f32, rounds: c_int);
     fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_alltoallv(
         baseline: *mut Raw,
@@ -29,6 +30,21 @@ unsafe extern "C" {
         into: *mut u64,
         in_counts: *const c_int,
         in_first: *const c_int,
+    );
+    fn conset_baseline_tree_sum(
+        baseline: *mut Raw,
+        from: *const f64,
+        out: *mut f64,
+        scratch: *mut f64,
+        words: c_int,
+        rounds: c_int,
+    );
+    fn conset_baseline_allreduce(
+        baseline: *mut Raw,
+        from: *const f64,
+        out: *mut f64,
+        words: c_int,
+        rounds: c_int,
     );
     fn conset_baseline_barrier(baseline: *mut Raw);
     fn conset_baseline_sleep(baseline: *mut Raw);
@@ -69,6 +85,13 @@ impl Baseline {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
         unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+
+    /// [`Baseline::naive`] with `MPI_FLOAT`.
+    pub fn naive_float(&self, x: &mut [f32], rounds: usize) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_naive_float(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
     }
 
     /// Exchanges by persistent requests.
@@ -113,6 +136,32 @@ impl Baseline {
                 in_counts.as_ptr(),
                 in_first.as_ptr(),
             );
+        }
+    }
+
+    /// Sums arrays over all ranks, as often as `rounds` says, over the binomial tree of
+    /// [`crate::tree_sets`] written by hand with `MPI_Send` and `MPI_Recv`.
+    ///
+    /// # Panics
+    /// Arrays of different lengths.
+    pub fn tree_sum(&self, from: &[f64], out: &mut [f64], scratch: &mut [f64], rounds: usize) {
+        assert!(from.len() == out.len() && from.len() == scratch.len());
+        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
+        let (from, out, scratch) = (from.as_ptr(), out.as_mut_ptr(), scratch.as_mut_ptr());
+        // SAFETY: the arrays have so many words.
+        unsafe { conset_baseline_tree_sum(self.raw, from, out, scratch, words, rounds) };
+    }
+
+    /// The same by `MPI_Allreduce`, whose order of summation is the library's.
+    ///
+    /// # Panics
+    /// Arrays of different lengths.
+    pub fn allreduce(&self, from: &[f64], out: &mut [f64], rounds: usize) {
+        assert_eq!(from.len(), out.len());
+        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
+        // SAFETY: as above.
+        unsafe {
+            conset_baseline_allreduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
         }
     }
 

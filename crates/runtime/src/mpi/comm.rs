@@ -11,15 +11,16 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::time::Duration;
 
 use conset_ir::convert::to_usize;
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Waited};
 use super::ffi::{self, RawComm, to_c_int};
 use crate::error::MpiError;
+use crate::patience::{Patience, REPORT_AFTER, time_out_of_environment};
 
 /// Held around every call into MPI.
 static MPI: Mutex<()> = Mutex::new(());
@@ -85,26 +86,27 @@ fn abort(comm: *mut RawComm, status: c_int) -> ! {
 
 /// The duplicate itself; freed with its last user.
 struct Duplicate {
-    raw: *mut RawComm,
+    /// Replaced after a run that failed.
+    raw: AtomicPtr<RawComm>,
     /// A run is under way.
     busy: AtomicBool,
     /// Number of runs started, equal on all ranks.
     runs: AtomicU64,
 }
 
-// SAFETY: the pointer is only handed to the shim, under the lock of `lock`.
-unsafe impl Send for Duplicate {}
-// SAFETY: as above.
-unsafe impl Sync for Duplicate {}
-
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        // On a thread that may not call MPI it is left as it is.
-        if is_fit() {
-            let _lock = lock();
-            // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
-            unsafe { ffi::conset_comm_free(self.raw) };
-        }
+        free(*self.raw.get_mut());
+    }
+}
+
+/// Gives a duplicate back that nobody uses any more.
+fn free(raw: *mut RawComm) {
+    // On a thread that may not call MPI it is left as it is.
+    if is_fit() {
+        let _lock = lock();
+        // SAFETY: the pointer came from `conset_comm_duplicate` and is not used afterwards.
+        unsafe { ffi::conset_comm_free(raw) };
     }
 }
 
@@ -118,13 +120,18 @@ pub struct Comm {
     rank: usize,
     size: usize,
     tags: i32,
-    timeout: Duration,
+    patience: Patience,
+}
+
+/// A duplicate that was just made.
+struct NewDuplicate {
+    raw: *mut RawComm,
+    rank: usize,
+    size: usize,
+    tags: i32,
 }
 
 impl Comm {
-    /// How long a rank waits for others unless [`Comm::timeout`] says otherwise.
-    pub const TIMEOUT: Duration = Duration::from_secs(10);
-
     /// All ranks of the job. Initialises MPI if need be. Collective: every rank calls it.
     ///
     /// # Errors
@@ -165,53 +172,46 @@ impl Comm {
     }
 
     fn duplicate(fortran: i32) -> Result<Self, MpiError> {
-        let mut raw = std::ptr::null_mut();
-        call("duplicate a communicator", || {
-            // SAFETY: MPI is initialised; the shim writes one pointer.
-            unsafe { ffi::conset_comm_duplicate(fortran, &raw mut raw) }
-        })?;
-        let (mut ready, mut rank, mut size, mut tags) = (0, 0, 0, 0);
-        let mut backoff = Backoff::new(Self::TIMEOUT);
-        loop {
-            call("duplicate a communicator", || {
-                // SAFETY: `raw` was just made; the shim writes four integers.
-                unsafe {
-                    ffi::conset_comm_ready(
-                        raw,
-                        &raw mut ready,
-                        &raw mut rank,
-                        &raw mut size,
-                        &raw mut tags,
-                    )
-                }
-            })?;
-            if ready != 0 {
-                break;
-            }
-            if let Err(milliseconds) = backoff.wait() {
-                // The duplicate is left as it is: MPI still works on it.
-                let place = "the making of a communicator".to_owned();
-                return Err(MpiError::Missing { rank: 0, milliseconds, place, awaited: vec![] });
-            }
-        }
-        Ok(Self {
-            duplicate: Arc::new(Duplicate {
-                raw,
-                busy: AtomicBool::new(false),
-                runs: AtomicU64::new(0),
-            }),
-            rank: to_usize(rank),
-            size: to_usize(size),
-            tags,
-            timeout: Self::TIMEOUT,
-        })
+        let time_out =
+            time_out_of_environment().map_err(|value| MpiError::TimeOutSetting { value })?;
+        let patience = Patience { report_after: REPORT_AFTER, time_out };
+        let NewDuplicate { raw, rank, size, tags } = duplicate(fortran, patience)?;
+        let duplicate = Duplicate {
+            raw: AtomicPtr::new(raw),
+            busy: AtomicBool::new(false),
+            runs: AtomicU64::new(0),
+        };
+        Ok(Self { duplicate: Arc::new(duplicate), rank, size, tags, patience })
     }
 
-    /// Sets how long a rank waits for others before it aborts the job. It must be
-    /// longer than any rank computes between two calls of the runtime.
+    /// Replaces the duplicate by another one, on which no message of a failed run is on its way.
+    /// Collective; the caller has the communicator to itself ([`Comm::occupy`]).
+    pub(super) fn renew(&self) -> Result<(), MpiError> {
+        let fortran = {
+            let _lock = lock();
+            // SAFETY: the duplicate lives, and this thread has the lock.
+            unsafe { ffi::conset_comm_fortran(self.raw()) }
+        };
+        let NewDuplicate { raw, .. } = duplicate(fortran, self.patience)?;
+        free(self.duplicate.raw.swap(raw, Ordering::Relaxed));
+        Ok(())
+    }
+
+    /// Sets how long a rank waits for others before it aborts the job; it must be longer than any
+    /// rank computes between two calls of the runtime. Without a time-out a rank waits as long as it
+    /// takes, and reports long waits on standard error. The default is the number of seconds in the
+    /// environment variable `CONSET_TIMEOUT`, or none.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.patience.time_out = timeout.into();
+        self
+    }
+
+    /// Sets the length of a wait that is reported on standard error, with the awaited cells and
+    /// ranks; the next report is after twice as long, and so on. The default is 10 seconds.
+    #[must_use]
+    pub fn report_after(mut self, time: Duration) -> Self {
+        self.patience.report_after = time;
         self
     }
 
@@ -245,16 +245,26 @@ impl Comm {
     }
 
     pub(super) fn raw(&self) -> *mut RawComm {
-        self.duplicate.raw
+        self.duplicate.raw.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.patience
     }
 
     pub(super) fn backoff(&self) -> Backoff {
         self.backoff_of(1)
     }
 
-    /// A wait of some time-outs.
-    pub(super) fn backoff_of(&self, timeouts: u32) -> Backoff {
-        Backoff::new(self.timeout.saturating_mul(timeouts))
+    /// A wait that may take so many times as long as others.
+    pub(super) fn backoff_of(&self, factor: u32) -> Backoff {
+        Backoff::new(self.patience.times(factor))
+    }
+
+    /// Reports a long wait on standard error, which goes on.
+    #[cold]
+    pub(super) fn report_wait(&self, wait: &MpiError) {
+        write_line(&format!("conset: {wait}; it goes on waiting\n"));
     }
 
     /// Ends all ranks of the job, with this exit status.
@@ -286,13 +296,13 @@ impl Comm {
     /// One write for the whole line: the launcher mixes what it reads from all ranks, and puts its
     /// own report of the abort between two writes.
     fn print_reason(&self, error: &dyn std::fmt::Display) {
-        let line = format!("conset: rank {} ends the job: {error}\n", self.rank);
-        // There is no way to report that standard error is closed.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        write_line(&format!("conset: rank {} ends the job: {error}\n", self.rank));
     }
 
     /// From now on a panic on any thread of this process ends the job, after the panic has been
-    /// reported as before. Without that the other ranks would wait for their time-out.
+    /// reported as before, even one that the program would catch. For programs of which a rank could
+    /// panic between two runs, while the others wait for it. A panic of a cell's program within a run
+    /// is an error of the run on all ranks, without this.
     pub fn abort_on_panic(&self) {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -319,7 +329,7 @@ impl Drop for Occupied {
 impl PartialEq for Comm {
     /// The same duplicate with the same time-out.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.duplicate, &other.duplicate) && self.timeout == other.timeout
+        Arc::ptr_eq(&self.duplicate, &other.duplicate) && self.patience == other.patience
     }
 }
 
@@ -330,9 +340,57 @@ impl std::fmt::Debug for Comm {
         f.debug_struct("Comm")
             .field("rank", &self.rank)
             .field("size", &self.size)
-            .field("timeout", &self.timeout)
+            .field("timeout", &self.patience.time_out)
             .finish_non_exhaustive()
     }
+}
+
+/// Begins to duplicate a communicator, and waits until all ranks have come to that.
+fn duplicate(fortran: i32, patience: Patience) -> Result<NewDuplicate, MpiError> {
+    let mut raw = std::ptr::null_mut();
+    call("duplicate a communicator", || {
+        // SAFETY: MPI is initialised; the shim writes one pointer.
+        unsafe { ffi::conset_comm_duplicate(fortran, &raw mut raw) }
+    })?;
+    let (mut ready, mut rank, mut size, mut tags) = (0, 0, 0, 0);
+    let mut backoff = Backoff::new(patience);
+    loop {
+        call("duplicate a communicator", || {
+            // SAFETY: `raw` was just made; the shim writes four integers.
+            unsafe {
+                ffi::conset_comm_ready(
+                    raw,
+                    &raw mut ready,
+                    &raw mut rank,
+                    &raw mut size,
+                    &raw mut tags,
+                )
+            }
+        })?;
+        if ready != 0 {
+            return Ok(NewDuplicate { raw, rank: to_usize(rank), size: to_usize(size), tags });
+        }
+        let missing = |milliseconds| MpiError::Missing {
+            rank: to_usize(rank),
+            milliseconds,
+            place: "the duplication of a communicator".to_owned(),
+            awaited: vec![],
+        };
+        match backoff.wait() {
+            Waited::Briefly | Waited::Long => {}
+            Waited::Report(time) => {
+                write_line(&format!("conset: {}; it goes on waiting\n", missing(time)));
+            }
+            // The duplicate is left as it is: MPI still works on it.
+            Waited::TimedOut(time) => return Err(missing(time)),
+        }
+    }
+}
+
+/// One write for the whole line: the launcher mixes what it reads from all ranks.
+fn write_line(line: &str) {
+    // There is no way to report that standard error is closed.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 fn start() -> Result<(), MpiError> {

@@ -26,7 +26,7 @@ impl Rank<'_> {
             senders: size,
             receivers: size,
             unlimited: false,
-            meanwhile: &|| Ok(()),
+            meanwhile: &|| self.check_failures(),
         };
         let place = || "the comparison of images at the begin of a run".to_owned();
         let own = vec![*self.loaded.digest.get_or_init(|| digest(&self.loaded.image))];
@@ -42,8 +42,9 @@ impl Rank<'_> {
     /// On a rank without cells: waits until the run has ended.
     pub(super) fn run_without_cells<R>(&self) -> Result<(Vec<R>, RunReport), RunError> {
         if self.rank_map.active() > 0 {
+            let meanwhile = || self.check_failures();
             let participants =
-                Participants { senders: 0, receivers: 0, unlimited: true, meanwhile: &|| Ok(()) };
+                Participants { senders: 0, receivers: 0, unlimited: true, meanwhile: &meanwhile };
             let decision = receive_decision(&self.comm, participants, &|| "a run".to_owned())?;
             self.known_to_all.set(true);
             // The others look for more to say, to which this rank has nothing to add.
@@ -248,9 +249,13 @@ fn find_odd_images(all: &[Vec<u64>]) -> Vec<u64> {
     }
 }
 
-/// A digest of an image's file: FNV-1a, 64 bits.
+/// A digest of an image's file.
 fn digest(image: &Image) -> u64 {
-    let bytes = binary::write(&Document::Image(image.clone()));
+    digest_of(&binary::write(&Document::Image(image.clone())))
+}
+
+/// FNV-1a, 64 bits.
+pub(super) fn digest_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, &byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -27,6 +27,7 @@ unsafe extern "C" {
     pub(super) fn conset_mpi_world(fortran: *mut i32) -> c_int;
     pub(super) fn conset_mpi_self(fortran: *mut i32) -> c_int;
     pub(super) fn conset_comm_duplicate(fortran: i32, out: *mut *mut RawComm) -> c_int;
+    pub(super) fn conset_comm_fortran(comm: *mut RawComm) -> i32;
     pub(super) fn conset_comm_ready(
         comm: *mut RawComm,
         ready: *mut c_int,
@@ -44,8 +45,19 @@ unsafe extern "C" {
         comm: *mut RawComm,
         requests: *mut RawRequests,
         at: c_int,
-        words: *const u64,
+        words: *const u8,
         count: c_int,
+        bytes: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
+    pub(super) fn conset_send_now(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        words: *const u8,
+        count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
     ) -> c_int;
@@ -53,8 +65,9 @@ unsafe extern "C" {
         comm: *mut RawComm,
         requests: *mut RawRequests,
         at: c_int,
-        words: *mut u64,
+        words: *mut u8,
         count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
     ) -> c_int;
@@ -84,9 +97,28 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
+    pub(super) fn conset_send_bytes(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        bytes: *const u8,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+        done: *mut c_int,
+    ) -> c_int;
+    pub(super) fn conset_receive_bytes(
+        comm: *mut RawComm,
+        requests: *mut RawRequests,
+        at: c_int,
+        bytes: *mut u8,
+        count: c_int,
+        peer: c_int,
+        tag: c_int,
+    ) -> c_int;
     pub(super) fn conset_probe(
         comm: *mut RawComm,
-        peer: c_int,
+        peer: *mut c_int,
         tag: c_int,
         words: *mut c_int,
     ) -> c_int;

@@ -1,20 +1,26 @@
 //! Gathering words of all ranks at rank 0, which decides and distributes its decision.
 //!
-//! This serves building a world, switching phases and ending a run, not exchanges. It goes through
-//! rank 0 so that a missing rank can be named, which no MPI collective does; it takes one message
-//! each way for every rank.
+//! It serves the comparison of images when a run starts, every switch of phases or to messages
+//! (those within a call that walks a set element by element included), and the end of a run.
+//! Exchanges of whole sets do without. It goes through rank 0 so that a rank that does not come can
+//! be named, which no MPI collective does. The price is one message each way for every rank, and
+//! work on rank 0 in proportion to the number of ranks.
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Waited};
 use super::comm::Comm;
-use super::raw_requests::{SingleRequest, probe};
+use super::raw_requests::{SingleRequest, probe, probe_any};
 use crate::error::{MpiError, RunError};
 
 const GATHER_TAG: i32 = 0;
 const DECISION_TAG: i32 = 1;
 /// The tag of notices, which are sent without gathering ([`super::mismatch`]).
 pub(super) const NOTICE_TAG: i32 = 2;
+/// The tag of announced failures ([`super::failure`]).
+pub(super) const FAILURE_TAG: i32 = 3;
+/// The tag of images ([`super::broadcast`]).
+pub(super) const BROADCAST_TAG: i32 = 4;
 /// The first tag that others may use.
-pub(super) const TAGS: u64 = 3;
+pub(super) const TAGS: u64 = 5;
 
 /// The participants, and how they wait.
 #[derive(Clone, Copy)]
@@ -23,7 +29,7 @@ pub(super) struct Participants<'a> {
     pub(super) senders: usize,
     /// Ranks that receive the decision; those beyond `senders` only receive ([`receive_decision`]).
     pub(super) receivers: usize,
-    /// Whether to wait without limit, if ranks may legitimately be late.
+    /// Whether to wait without reports and time-out, if ranks may legitimately be late.
     pub(super) unlimited: bool,
     /// Called now and then during a long wait, to detect ranks that cannot come.
     pub(super) meanwhile: &'a dyn Fn() -> Result<(), RunError>,
@@ -41,9 +47,9 @@ pub(super) fn gather_at_root(
 ) -> Result<Vec<u64>, RunError> {
     if comm.rank() > 0 {
         let mut send = SingleRequest::send(comm, words, 0, GATHER_TAG)?;
-        let mut backoff = RankWait::new(comm, participants, 0, place);
+        let mut wait = RankWait::after_root(comm, participants, place);
         while !send.test()? {
-            backoff.wait()?;
+            wait.wait(|| vec![0])?;
         }
         return receive_decision(comm, participants, place);
     }
@@ -54,9 +60,9 @@ pub(super) fn gather_at_root(
         sends.push((rank, SingleRequest::send(comm, decision.clone(), rank, DECISION_TAG)?));
     }
     for (rank, send) in &mut sends {
-        let mut backoff = RankWait::new(comm, participants, *rank, place);
+        let mut wait = RankWait::after_root(comm, participants, place);
         while !send.test()? {
-            backoff.wait()?;
+            wait.wait(|| vec![*rank])?;
         }
     }
     Ok(decision)
@@ -68,16 +74,16 @@ pub(super) fn receive_decision(
     participants: Participants<'_>,
     place: &dyn Fn() -> String,
 ) -> Result<Vec<u64>, RunError> {
-    let mut backoff = RankWait::new(comm, participants, 0, place);
+    let mut wait = RankWait::after_root(comm, participants, place);
     let words = loop {
         if let Some(words) = probe(comm, 0, DECISION_TAG)? {
             break words;
         }
-        backoff.wait()?;
+        wait.wait(|| vec![0])?;
     };
     let mut receive = SingleRequest::receive(comm, words, 0, DECISION_TAG)?;
     while !receive.test()? {
-        backoff.wait()?;
+        wait.wait(|| vec![0])?;
     }
     Ok(receive.words().to_vec())
 }
@@ -89,76 +95,75 @@ fn gather(
     own: Vec<u64>,
     place: &dyn Fn() -> String,
 ) -> Result<Vec<Vec<u64>>, RunError> {
-    let mut senders: Vec<Vec<u64>> = vec![Vec::new(); participants.senders];
-    let mut coming: Vec<Option<SingleRequest>> = Vec::new();
-    coming.resize_with(participants.senders, || None);
-    let mut missing: Vec<usize> = (1..participants.senders).collect();
-    let mut backoff = comm.backoff();
-    while !missing.is_empty() {
-        let mut late = Vec::new();
-        for &rank in &missing {
-            if let Some(receive) = &mut coming[rank] {
-                if receive.test()? {
-                    senders[rank] = receive.words().to_vec();
-                    continue;
-                }
-            } else if let Some(words) = probe(comm, rank, GATHER_TAG)? {
-                coming[rank] = Some(SingleRequest::receive(comm, words, rank, GATHER_TAG)?);
-            }
-            late.push(rank);
-        }
-        if late.len() < missing.len() {
-            backoff.renew();
-        } else {
-            match backoff.wait() {
-                Ok(false) => {}
-                Err(milliseconds) if !participants.unlimited => {
-                    let place = place();
-                    let missing = MpiError::Missing { rank: 0, milliseconds, place, awaited: late };
-                    return Err(missing.into());
-                }
-                Ok(true) | Err(_) => (participants.meanwhile)()?,
-            }
-        }
-        missing = late;
+    let mut heard: Vec<Option<Vec<u64>>> = vec![None; participants.senders];
+    if let Some(first) = heard.first_mut() {
+        *first = Some(own);
     }
-    if let Some(first) = senders.first_mut() {
-        *first = own;
+    let mut left = participants.senders.saturating_sub(1);
+    let mut wait = RankWait::new(comm, participants, comm.backoff(), place);
+    while left > 0 {
+        // No rank sends another time before it has the decision.
+        let Some((rank, words)) = probe_any(comm, GATHER_TAG)? else {
+            wait.wait(|| (0..heard.len()).filter(|&rank| heard[rank].is_none()).collect())?;
+            continue;
+        };
+        let mut receive = SingleRequest::receive(comm, words, rank, GATHER_TAG)?;
+        wait.backoff.renew();
+        while !receive.test()? {
+            wait.wait(|| vec![rank])?;
+        }
+        if let Some(heard) = heard.get_mut(rank) {
+            left -= usize::from(heard.replace(receive.words().to_vec()).is_none());
+        }
     }
-    Ok(senders)
+    Ok(heard.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// A wait for one rank.
+/// A wait for other ranks.
 struct RankWait<'a> {
+    comm: &'a Comm,
     backoff: Backoff,
     participants: Participants<'a>,
-    rank: usize,
-    awaited: usize,
     place: &'a dyn Fn() -> String,
 }
 
 impl<'a> RankWait<'a> {
-    /// Twice the time-out of rank 0, so that it can name the missing rank first.
     fn new(
-        comm: &Comm,
+        comm: &'a Comm,
         participants: Participants<'a>,
-        awaited: usize,
+        backoff: Backoff,
         place: &'a dyn Fn() -> String,
     ) -> Self {
-        Self { backoff: comm.backoff_of(2), participants, rank: comm.rank(), awaited, place }
+        Self { comm, backoff, participants, place }
     }
 
-    fn wait(&mut self) -> Result<(), RunError> {
+    /// Twice as patient as rank 0, so that rank 0 can name the missing rank first.
+    fn after_root(
+        comm: &'a Comm,
+        participants: Participants<'a>,
+        place: &'a dyn Fn() -> String,
+    ) -> Self {
+        Self::new(comm, participants, comm.backoff_of(2), place)
+    }
+
+    /// Waits a moment for the ranks that `awaited` gives.
+    fn wait(&mut self, awaited: impl Fn() -> Vec<usize>) -> Result<(), RunError> {
+        let missing = |milliseconds| MpiError::Missing {
+            rank: self.comm.rank(),
+            milliseconds,
+            place: (self.place)(),
+            awaited: awaited(),
+        };
         match self.backoff.wait() {
-            Ok(false) => Ok(()),
-            Err(milliseconds) if !self.participants.unlimited => Err(MpiError::Missing {
-                rank: self.rank,
-                milliseconds,
-                place: (self.place)(),
-                awaited: vec![self.awaited],
+            Waited::Briefly => return Ok(()),
+            Waited::TimedOut(time) if !self.participants.unlimited => {
+                return Err(missing(time).into());
             }
-            .into()),
-            Ok(true) | Err(_) => (self.participants.meanwhile)(),
+            Waited::Report(time) if !self.participants.unlimited => {
+                self.comm.report_wait(&missing(time));
+            }
+            _ => {}
         }
+        (self.participants.meanwhile)()
     }
 }

@@ -1,18 +1,21 @@
 //! The messages of an exchange: their places in buffers, their order and their tags, derived from
 //! the image identically at both ends.
 //!
-//! In a phase, everything that one cell sends to another is one message: its connections ascending,
-//! and the words of each connection in the order of the operation lists. Some messages of medium
-//! length are sent in pieces. (The phases of a step plan are its stages, [`conset_ir::step_stages`],
-//! and its operations have the ends of their message instead of those of their connection.) A message
-//! begins with a head of one word. Every set has its own tags,
-//! and so has each of a few consecutive runs: messages of another set, or of a run that failed, are
-//! never mistaken.
+//! An exchange has *stages*, each of which waits for everything that is sent and received in the one
+//! before. Where cells pass on what they received, these are the stages of the step plan
+//! ([`conset_ir::step_stages`]); in a set with an order, the phases; everything else is one stage, in
+//! which the order of phases and messages is only that of posting. In a stage, everything that one
+//! cell sends to another is one message: its connections ascending, each with its words in their
+//! order. A message begins with a head of 8 bytes. All places are counted in words of the exchange,
+//! which have a size of their own ([`ExchangePlan::new`]).
+//!
+//! Every set has its own tags for each size of words, and a run that fails leaves the communicator
+//! ([`super::failure`]): messages of another exchange, or of an earlier run, are never mistaken.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use conset_ir::convert::{index, to_u64};
+use conset_ir::convert::index;
 use conset_ir::{
     CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Direction, Image, Lists, Operation,
     PhaseId, Piece, SetImage, Steps, step_stages,
@@ -28,7 +31,7 @@ use crate::port::By;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WordRun {
     pub(super) connection: ConnectionId,
-    pub(super) phase: usize,
+    pub(super) stage: usize,
     /// The connection's place among those of the cell that leave it, or that arrive at it; greater
     /// than any if it only passes through.
     pub(super) slot: usize,
@@ -40,12 +43,35 @@ pub(super) struct WordRun {
     pub(super) from: Option<usize>,
 }
 
+impl WordRun {
+    /// Its bytes among the connection's, of words of this size.
+    #[inline]
+    pub(super) fn bytes(&self, size: usize) -> Range<usize> {
+        self.words.start * size..self.words.end * size
+    }
+
+    /// Its bytes in the buffer.
+    #[inline]
+    pub(super) fn place(&self, size: usize) -> Range<usize> {
+        self.at * size..(self.at + self.words.len()) * size
+    }
+}
+
 /// The other end of a message, for error texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     pub(super) direction: Direction,
     /// The cell at the other end.
     pub(super) cell: CellId,
+    /// The first phase of which words are in the message.
+    pub(super) phase: PhaseId,
+    pub(super) stage: usize,
+}
+
+/// A source on the same rank, in a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LocalSource {
+    pub(super) row: usize,
     pub(super) phase: PhaseId,
 }
 
@@ -67,40 +93,69 @@ impl TagAllocator {
         Self { sends: BTreeMap::new(), receives: BTreeMap::new(), range }
     }
 
-    /// The first of some tags for messages to or from a rank.
-    fn next(&mut self, direction: Direction, rank: usize, count: u64) -> Result<i32, MpiError> {
+    /// The tag of the next message to or from a rank.
+    pub(super) fn next(&mut self, direction: Direction, rank: usize) -> Result<i32, MpiError> {
         let next = match direction {
             Direction::Send => self.sends.entry(rank).or_default(),
             Direction::Receive => self.receives.entry(rank).or_default(),
         };
-        let first = self.range.start + *next;
-        *next += count;
+        let tag = self.range.start + *next;
+        *next += 1;
         let limit = self.range.end - self.range.start;
         if *next > limit {
             let what = "messages of a set between two ranks";
             return Err(MpiError::Limit { what, found: *next, limit });
         }
-        Ok(to_c_int(first))
+        Ok(to_c_int(tag))
     }
 }
 
-/// Words of a message that MPI libraries send at once, whatever the target does: about 4 KB. One of
-/// them is the head.
-const SHORT: usize = 481;
+/// Bytes of the head of a message.
+pub(super) const HEAD_BYTES: usize = size_of::<u64>();
 
-/// All that a cell sends to another in a phase.
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SendClass {
+    /// The exchange waits until it has left: it may need this rank's calls for that.
+    Long,
+    /// MPI has taken it over, as libraries do with some kilobytes at least, so nothing waits for it
+    /// but the next exchange.
+    Short,
+    /// Short, and so few bytes that MPI copies them at once: it is not worth a persistent request.
+    Immediate,
+}
+
+impl SendClass {
+    /// The class of a message of so many bytes, its head included. That a library does otherwise costs
+    /// time and nothing else.
+    fn of(bytes: usize) -> Self {
+        const SHORT: usize = 4 << 10;
+        const IMMEDIATE: usize = 256;
+        if bytes > SHORT {
+            SendClass::Long
+        } else if bytes > IMMEDIATE {
+            SendClass::Short
+        } else {
+            SendClass::Immediate
+        }
+    }
+}
+
+/// All that a cell sends to another in a stage.
 pub(super) struct Bundle {
+    stage: usize,
+    /// The first phase of its words.
     phase: usize,
     source: CellId,
     target: CellId,
-    /// Its place in the posting order: the first of its messages in a step plan.
+    /// Its place in the posting order of its phase.
     place: u32,
-    /// By connection, in the order of the operation list.
+    /// By connection and first word; no two of which one continues the other.
     operations: Vec<Operation>,
     /// Where the other end is: its rank, and its row there.
     rank: usize,
     row: usize,
-    /// The tag of its first message, if the other end is on another rank.
+    /// The tag of its message, if the other end is on another rank.
     tag: i32,
 }
 
@@ -109,22 +164,9 @@ impl Bundle {
         self.operations.iter().map(|operation| index(operation.words)).sum()
     }
 
-    /// Words of its messages together: a head comes first, which says of which call of the source
-    /// they are ([`super::persistent_requests`]).
-    fn length(&self) -> usize {
-        self.words() + 1
-    }
-
-    /// Words of each message but the last. Short ones libraries send at once; before long ones they
-    /// ask the target, which takes longer than some more messages do.
-    fn piece(&self) -> usize {
-        const PIECES: usize = 8;
-        if self.length() <= PIECES * SHORT { SHORT } else { self.length() }
-    }
-
     fn end(&self, direction: Direction) -> Peer {
         let cell = if direction == Direction::Send { self.target } else { self.source };
-        Peer { direction, cell, phase: PhaseId::from_index(self.phase) }
+        Peer { direction, cell, phase: PhaseId::from_index(self.phase), stage: self.stage }
     }
 }
 
@@ -132,6 +174,9 @@ impl Bundle {
 pub(super) struct ExchangePlan<'a> {
     image: &'a SetImage,
     by: By,
+    /// Bytes of a word, and words of a head.
+    size: usize,
+    head: usize,
     steps: Option<StepTables<'a>>,
 }
 
@@ -149,27 +194,37 @@ struct StepTables<'a> {
 type EndedOperation = (CellId, CellId, u32, Operation);
 
 impl<'a> ExchangePlan<'a> {
-    pub(super) fn new(image: &'a SetImage, by: By) -> Self {
+    /// The plan of a set with words of `size` bytes.
+    pub(super) fn new(image: &'a SetImage, by: By, size: usize) -> Self {
         let steps = image.steps.as_ref().filter(|_| by == By::Phases);
         let steps = steps.map(|plan| {
             let within = image.set.iter().filter(|(_, c)| c.source == c.target).map(|(id, _)| id);
             let (lists, stages) = (plan.lists(), step_stages(plan));
             StepTables { plan, lists, stages, within: within.collect() }
         });
-        Self { image, by, steps }
+        Self { image, by, size, head: HEAD_BYTES.div_ceil(size), steps }
     }
 
     pub(super) fn set(&self) -> &'a ConnectionSet {
         &self.image.set
     }
 
+    /// Number of stages.
+    pub(super) fn stages(&self) -> usize {
+        if self.is_strict() { self.phases() } else { 1 }
+    }
+
     /// Number of phases, or of stages of a step plan.
-    pub(super) fn phases(&self) -> usize {
+    fn phases(&self) -> usize {
         match (&self.steps, self.by) {
             (Some(steps), _) => steps.stages.iter().max().map_or(1, |&last| index(last) + 1),
             (None, By::Phases) => self.image.phases.len(),
             (None, By::Messages) => 1,
         }
+    }
+
+    fn class(&self, bundle: &Bundle) -> SendClass {
+        SendClass::of((self.head + bundle.words()) * self.size)
     }
 
     /// Whether cells pass on what they have received.
@@ -242,32 +297,44 @@ fn operation(direction: Direction, piece: Piece) -> Operation {
     Operation { direction, connection, channel: ChannelId(0), words, first_word, start: 0 }
 }
 
-/// What a cell sends or receives in a set, by phase, source and target.
+/// What a cell sends or receives in a set, by stage, source and target.
 fn bundles(
     plan: &ExchangePlan<'_>,
     rank_map: &RankMap,
     cell: CellId,
     direction: Direction,
 ) -> Vec<Bundle> {
-    let mut bundles = Vec::new();
+    let mut bundles: BTreeMap<(usize, CellId, CellId), Bundle> = BTreeMap::new();
+    let strict = plan.is_strict();
     for (phase, operations) in plan.operations(cell, direction).into_iter().enumerate() {
-        let mut by_pair: BTreeMap<(CellId, CellId), (u32, Vec<Operation>)> = BTreeMap::new();
+        let stage = if strict { phase } else { 0 };
         for (source, target, place, operation) in operations {
-            if operation.direction == direction && operation.words > 0 {
-                let pair = by_pair.entry((source, target));
-                pair.or_insert_with(|| (place, Vec::new())).1.push(operation);
+            if operation.direction != direction || operation.words == 0 {
+                continue;
             }
-        }
-        for ((source, target), (place, mut operations)) in by_pair {
-            operations.sort_by_key(|operation| operation.connection);
-            let other = if direction == Direction::Send { target } else { source };
-            let (rank, row) = rank_map.find(other).expect("ends of connections are live");
-            let bundle = Bundle { phase, source, target, place, operations, rank, row, tag: -1 };
-            bundles.push(bundle);
+            let bundle = bundles.entry((stage, source, target)).or_insert_with(|| {
+                let other = if direction == Direction::Send { target } else { source };
+                let (rank, row) = rank_map.find(other).expect("ends of connections are live");
+                let operations = Vec::new();
+                Bundle { stage, phase, source, target, place, operations, rank, row, tag: -1 }
+            });
+            bundle.operations.push(operation);
         }
     }
+    let mut bundles: Vec<Bundle> = bundles.into_values().collect();
+    for bundle in &mut bundles {
+        bundle.operations.sort_by_key(|operation| (operation.connection, operation.first_word));
+        bundle.operations.dedup_by(|next, last| {
+            let continues = next.connection == last.connection
+                && last.first_word.checked_add(last.words) == Some(next.first_word);
+            if continues {
+                last.words += next.words;
+            }
+            continues
+        });
+    }
     // Long ones first, because other cells may wait for them.
-    bundles.sort_by_key(|bundle| (bundle.phase, bundle.piece() == SHORT, bundle.place));
+    bundles.sort_by_key(|bundle| (bundle.stage, plan.class(bundle), bundle.phase, bundle.place));
     bundles
 }
 
@@ -282,22 +349,22 @@ pub(super) fn tagged_bundles(
     let mut all: Vec<Vec<Bundle>> =
         cells.map(|&cell| bundles(plan, rank_map, cell, direction)).collect();
     let mut order: Vec<&mut Bundle> = all.iter_mut().flatten().collect();
-    order.sort_by_key(|bundle| (bundle.phase, bundle.source, bundle.target));
+    order.sort_by_key(|bundle| (bundle.stage, bundle.source, bundle.target));
     for bundle in order {
         if bundle.rank != own {
-            let pieces = bundle.length().div_ceil(bundle.piece());
-            bundle.tag = tags.next(direction, bundle.rank, to_u64(pieces))?;
+            bundle.tag = tags.next(direction, bundle.rank)?;
         }
     }
     Ok(all)
 }
 
-/// Messages while wires are laid, and what each is for.
+/// Messages while an exchange is laid out, and what each is for.
 #[derive(Default)]
 pub(super) struct Messages {
-    /// Phase by phase.
+    /// Stage by stage.
     pub(super) messages: Vec<MessageSpec>,
     pub(super) ends: Vec<Peer>,
+    pub(super) classes: Vec<SendClass>,
     /// Where heads are in the buffer, and the cell at the other end.
     pub(super) heads: Vec<(usize, CellId)>,
     /// Words of the buffer.
@@ -305,40 +372,38 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// The messages of a bundle; the buffer then has room for their head.
-    fn push(&mut self, bundle: &Bundle, direction: Direction) {
-        let (begin, end) = (self.room, self.room + bundle.length());
-        let pieces = (begin..end).step_by(bundle.piece()).zip(bundle.tag..);
-        for (from, tag) in pieces {
-            let words = from..(from + bundle.piece()).min(end);
-            self.messages.push(MessageSpec { words, rank: bundle.rank, tag });
-            self.ends.push(bundle.end(direction));
-        }
-        self.heads.push((begin, bundle.end(direction).cell));
-        self.room += 1;
+    /// The message of a bundle; the buffer then has room for its head.
+    fn push(&mut self, plan: &ExchangePlan<'_>, bundle: &Bundle, direction: Direction) {
+        let head = plan.head;
+        let words = self.room..self.room + head + bundle.words();
+        self.heads.push((words.start, bundle.end(direction).cell));
+        self.room += head;
+        self.messages.push(MessageSpec { words, rank: bundle.rank, tag: bundle.tag });
+        self.ends.push(bundle.end(direction));
+        self.classes.push(plan.class(bundle));
     }
 
-    /// Where the messages of a phase lie.
-    pub(super) fn of_phase(&self, phase: usize) -> Range<usize> {
-        let before = |phase| self.ends.partition_point(|end| end.phase.index() < phase);
-        before(phase)..before(phase + 1)
+    /// Where the messages of a stage end that are of a class, or of one before it.
+    pub(super) fn end_of(&self, stage: usize, class: SendClass) -> usize {
+        let range = self.of_stage(stage);
+        range.start + self.classes[range].partition_point(|&other| other <= class)
     }
 
-    /// Where the long ones of a phase end, which come first.
-    pub(super) fn long_of_phase(&self, phase: usize) -> usize {
-        let range = self.of_phase(phase);
-        let long = |message: &MessageSpec| message.words.len() > SHORT;
-        range.start + self.messages[range].partition_point(long)
+    /// Where the messages of a stage lie.
+    pub(super) fn of_stage(&self, stage: usize) -> Range<usize> {
+        let before = |stage| self.ends.partition_point(|end| end.stage < stage);
+        before(stage)..before(stage + 1)
     }
 }
 
-/// Where the words of a phase, connection, source and target begin in the buffer of the source,
+/// Where the words of a stage, connection, source and target begin in the buffer of the source,
 /// for sources on this rank.
 pub(super) type LocalOffsets = BTreeMap<(usize, ConnectionId, CellId, CellId), usize>;
 
 /// What leaves a cell: messages, runs in buffer order, and rows of targets on this rank.
 pub(super) fn layout_sends(
     own: usize,
+    plan: &ExchangePlan<'_>,
     bundles: &[Bundle],
     connections: &[ConnectionId],
     local: &mut LocalOffsets,
@@ -349,14 +414,14 @@ pub(super) fn layout_sends(
         if bundle.rank == own {
             targets.push(bundle.row);
         } else {
-            messages.push(bundle, Direction::Send);
+            messages.push(plan, bundle, Direction::Send);
         }
         for operation in &bundle.operations {
             if bundle.rank == own {
-                let key = (bundle.phase, operation.connection, bundle.source, bundle.target);
+                let key = (bundle.stage, operation.connection, bundle.source, bundle.target);
                 local.entry(key).or_insert(messages.room);
             }
-            runs.push(run(bundle.phase, operation, connections, messages.room, None));
+            runs.push(run(bundle.stage, operation, connections, messages.room, None));
             messages.room += index(operation.words);
         }
     }
@@ -365,33 +430,34 @@ pub(super) fn layout_sends(
     (messages, runs, targets)
 }
 
-/// What arrives at a cell: messages; runs by connection and first word; and by phase the rows of
-/// sources on this rank.
+/// What arrives at a cell: messages; runs by connection and first word; and by stage the sources on
+/// this rank.
 pub(super) fn layout_receives(
     own: usize,
-    phases: usize,
+    plan: &ExchangePlan<'_>,
     bundles: &[Bundle],
     connections: &[ConnectionId],
     local: &LocalOffsets,
-) -> (Messages, Vec<WordRun>, Vec<Vec<usize>>) {
+) -> (Messages, Vec<WordRun>, Vec<Vec<LocalSource>>) {
     let mut messages = Messages::default();
-    let (mut runs, mut sources) = (Vec::new(), vec![Vec::new(); phases]);
+    let (mut runs, mut sources) = (Vec::new(), vec![Vec::new(); plan.stages()]);
     for bundle in bundles {
         if bundle.rank != own {
-            messages.push(bundle, Direction::Receive);
+            messages.push(plan, bundle, Direction::Receive);
             for operation in &bundle.operations {
-                runs.push(run(bundle.phase, operation, connections, messages.room, None));
+                runs.push(run(bundle.stage, operation, connections, messages.room, None));
                 messages.room += index(operation.words);
             }
             continue;
         }
-        sources[bundle.phase].push(bundle.row);
+        let phase = PhaseId::from_index(bundle.phase);
+        sources[bundle.stage].push(LocalSource { row: bundle.row, phase });
         let mut next: BTreeMap<ConnectionId, usize> = BTreeMap::new();
         for operation in &bundle.operations {
-            let key = (bundle.phase, operation.connection, bundle.source, bundle.target);
+            let key = (bundle.stage, operation.connection, bundle.source, bundle.target);
             let begin = || local[&key];
             let at = next.entry(operation.connection).or_insert_with(begin);
-            runs.push(run(bundle.phase, operation, connections, *at, Some(bundle.row)));
+            runs.push(run(bundle.stage, operation, connections, *at, Some(bundle.row)));
             *at += index(operation.words);
         }
     }
@@ -400,7 +466,7 @@ pub(super) fn layout_receives(
 }
 
 fn run(
-    phase: usize,
+    stage: usize,
     operation: &Operation,
     connections: &[ConnectionId],
     at: usize,
@@ -409,7 +475,7 @@ fn run(
     let connection = operation.connection;
     let slot = connections.binary_search(&connection).unwrap_or(usize::MAX);
     let first = index(operation.first_word);
-    WordRun { connection, phase, slot, words: first..first + index(operation.words), at, from }
+    WordRun { connection, stage, slot, words: first..first + index(operation.words), at, from }
 }
 
 /// Words that a cell passes on: from the buffer in which they arrived to the one in which they leave.
@@ -425,22 +491,22 @@ pub(super) struct PassedRun {
 }
 
 /// What leaves a cell and what arrives at it, divided into the words of its own connections and those
-/// that it passes on, by the phase in which they leave.
+/// that it passes on, by the stage in which they leave.
 pub(super) fn pass_on(
-    phases: usize,
+    stages: usize,
     mut departures: Vec<WordRun>,
     mut arrivals: Vec<WordRun>,
 ) -> (Vec<WordRun>, Vec<WordRun>, Vec<Vec<PassedRun>>) {
-    departures.sort_by_key(|run| run.phase);
-    arrivals.sort_by_key(|run| run.phase);
+    departures.sort_by_key(|run| run.stage);
+    arrivals.sort_by_key(|run| run.stage);
     let (mut departures, mut arrivals) = (departures.iter().peekable(), arrivals.iter().peekable());
     let mut here = ArrivedWords::default();
-    let (mut own, mut passed) = (Vec::new(), vec![Vec::new(); phases]);
-    for (phase, passed) in passed.iter_mut().enumerate() {
-        while let Some(run) = departures.next_if(|run| run.phase == phase) {
+    let (mut own, mut passed) = (Vec::new(), vec![Vec::new(); stages]);
+    for (stage, passed) in passed.iter_mut().enumerate() {
+        while let Some(run) = departures.next_if(|run| run.stage == stage) {
             here.depart(run, &mut own, passed);
         }
-        while let Some(run) = arrivals.next_if(|run| run.phase == phase) {
+        while let Some(run) = arrivals.next_if(|run| run.stage == stage) {
             here.runs.insert((run.connection, run.words.start), run.clone());
         }
     }

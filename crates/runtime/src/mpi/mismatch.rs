@@ -22,7 +22,7 @@ use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, PhaseId};
 
 use super::gather_at_root::{self, Participants};
-use super::raw_requests::{SingleRequest, probe};
+use super::raw_requests::{SingleRequest, probe_any};
 use super::run::{Rank, WaitState};
 use crate::call::{Call, describe_mark, mismatch};
 use crate::error::RunError;
@@ -33,6 +33,8 @@ use crate::port::{By, Context};
 pub(super) enum CollectiveStep {
     Switch(Context),
     Exchange(usize, By),
+    /// A walk over a set as a tree.
+    Walk(usize),
 }
 
 impl CollectiveStep {
@@ -44,6 +46,7 @@ impl CollectiveStep {
             }
             CollectiveStep::Exchange(set, By::Phases) => [2, to_u64(set), 0],
             CollectiveStep::Exchange(set, By::Messages) => [3, to_u64(set), 0],
+            CollectiveStep::Walk(set) => [4, to_u64(set), 0],
         }
     }
 
@@ -52,7 +55,8 @@ impl CollectiveStep {
             0 => CollectiveStep::Switch(Context::Messages),
             1 => CollectiveStep::Switch(Context::Phase(to_usize(set), PhaseId(to_u32(phase)))),
             2 => CollectiveStep::Exchange(to_usize(set), By::Phases),
-            _ => CollectiveStep::Exchange(to_usize(set), By::Messages),
+            3 => CollectiveStep::Exchange(to_usize(set), By::Messages),
+            _ => CollectiveStep::Walk(to_usize(set)),
         }
     }
 }
@@ -150,6 +154,7 @@ impl Rank<'_> {
         if self.comm.size() == 1 {
             return Ok(());
         }
+        self.check_failures()?;
         let mut sends = std::mem::take(&mut *self.mismatch_detector.sends.borrow_mut());
         let rows = self.waits.borrow().len();
         for receivers in (0..rows).flat_map(|row| self.awaited_steps(row)) {
@@ -198,8 +203,9 @@ impl Rank<'_> {
             }
         }
         let senders = self.rank_map.active();
+        let meanwhile = || self.check_failures();
         let participants =
-            Participants { senders, receivers: senders, unlimited: false, meanwhile: &|| Ok(()) };
+            Participants { senders, receivers: senders, unlimited: false, meanwhile: &meanwhile };
         let place = || "the comparison of what was exchanged".to_owned();
         let decide = |all: Vec<Vec<u64>>| {
             // As many words for each of the two, which are on one rank or on two.
@@ -229,21 +235,19 @@ impl Rank<'_> {
 
     /// Receives the notices of other ranks.
     pub(super) fn receive_notices(&self) -> Result<(), RunError> {
-        for rank in (0..self.comm.size()).filter(|&rank| rank != self.comm.rank()) {
-            while let Some(words) = probe(&self.comm, rank, gather_at_root::NOTICE_TAG)? {
-                let mut receive =
-                    SingleRequest::receive(&self.comm, words, rank, gather_at_root::NOTICE_TAG)?;
-                while !receive.test()? {}
-                // Of runs before this one nothing matters any more.
-                if let [run, waiting, awaited, step, what @ ..] = receive.words()
-                    && *run == self.comm.runs()
-                    && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
-                {
-                    let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(to_u32(cell)));
-                    let receivers =
-                        Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
-                    self.mismatch_detector.senders.borrow_mut().push(receivers);
-                }
+        while let Some((rank, words)) = probe_any(&self.comm, gather_at_root::NOTICE_TAG)? {
+            let mut receive =
+                SingleRequest::receive(&self.comm, words, rank, gather_at_root::NOTICE_TAG)?;
+            while !receive.test()? {}
+            // Of runs before this one nothing matters any more.
+            if let [run, waiting, awaited, step, what @ ..] = receive.words()
+                && *run == self.comm.runs()
+                && let Ok(what) = <[u64; LOGGED_STEP_WORDS]>::try_from(what)
+            {
+                let [waiting, awaited] = [waiting, awaited].map(|&cell| CellId(to_u32(cell)));
+                let receivers =
+                    Notice { waiting, awaited, step: *step, what: LoggedStep::read(what) };
+                self.mismatch_detector.senders.borrow_mut().push(receivers);
             }
         }
         Ok(())
@@ -253,10 +257,10 @@ impl Rank<'_> {
     fn awaited_steps(&self, row: usize) -> Vec<Notice> {
         let waits = self.waits.borrow()[row];
         let steps = &mut self.steps.borrow_mut()[row];
-        let (set, by, step) = match waits {
-            WaitState::Exchange(set, by) => (set, by, steps.count),
+        let step = match waits {
+            WaitState::Exchange(_) | WaitState::Walk(_) => steps.count,
             WaitState::Requests => match self.requests.oldest(row) {
-                Some(oldest) if oldest.started => (oldest.set, By::Phases, oldest.step),
+                Some(oldest) if oldest.started => oldest.step,
                 _ => return Vec::new(),
             },
             _ => return Vec::new(),
@@ -266,7 +270,7 @@ impl Rank<'_> {
         };
         steps.receivers = step;
         let waiting = self.rank_map.cells_of(self.comm.rank())[row];
-        let (_, awaited) = self.awaited_in(row, set, by);
+        let (_, awaited) = self.awaited_by(row, waits);
         awaited.into_iter().map(|awaited| Notice { waiting, awaited, step, what }).collect()
     }
 
@@ -320,8 +324,14 @@ impl Rank<'_> {
     /// Whether a cell waits for another in an exchange.
     fn waits_for(&self, row: usize, cell: CellId) -> bool {
         let waits = self.waits.borrow()[row];
-        matches!(waits, WaitState::Exchange(..) | WaitState::Readers(..) | WaitState::Requests)
-            && self.awaited_by(row, waits).1.contains(&cell)
+        let together = matches!(
+            waits,
+            WaitState::Exchange(..)
+                | WaitState::Readers(..)
+                | WaitState::Requests
+                | WaitState::Walk(_)
+        );
+        together && self.awaited_by(row, waits).1.contains(&cell)
     }
 
     fn disagreement(
@@ -337,7 +347,7 @@ impl Rank<'_> {
                     CollectiveStep::Switch(_) => {
                         format!("the switch to {}", self.together(did.what))
                     }
-                    CollectiveStep::Exchange(..) => self.together(did.what),
+                    _ => self.together(did.what),
                 };
                 describe_mark(cell, step, name, did.mark)
             };
@@ -356,6 +366,9 @@ impl Rank<'_> {
             CollectiveStep::Switch(context) => self.context(context),
             CollectiveStep::Exchange(set, by) => {
                 format!("the exchange of {}", self.set_name(set, by))
+            }
+            CollectiveStep::Walk(set) => {
+                format!("the collective over {}", self.loaded.set(set).name())
             }
         }
     }

@@ -15,18 +15,24 @@
 //! MPI progresses by itself and whenever any cell of the rank makes a call.
 //!
 //! * [`Comm`] is the runtime's own duplicate of a communicator; one serves any number of worlds.
+//!   [`Comm::broadcast_image`] gives all ranks the image that one of them compiles.
 //! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
 //! * Every run first compares the digests of the images of all ranks. If some differ, every rank
 //!   gets an error that names these ranks.
-//! * All ranks agree on switches and on the end of a run, and errors found there are errors on all
-//!   of them. Errors that one rank finds alone (an error of a cell, a panic, a time-out) are
-//!   printed, and the job is aborted, because the other ranks could not be told. With one rank they
-//!   are values, too.
+//! * A tree is walked by one message over each edge ([`crate::Collectives`]), without agreement of the
+//!   ranks.
+//! * A run that fails returns an error on all ranks, and the communicator can be used again. All
+//!   ranks agree on switches and on the end of a run, and errors found there are the same on all of
+//!   them. An error that one rank finds alone (of a cell, a panic of a program) is
+//!   [`MpiError::Elsewhere`] on the others, which learn of it within a fraction of a second while
+//!   they wait. A panic is the program's own where it catches it.
+//! * Errors of MPI, and time-outs, end the job: the other ranks could not be told.
 //! * Cells that do not make the same switches and exchanges are named: when the ranks agree, or
 //!   when one has waited long for another.
-//! * A wait without progress on this rank ends after a time-out ([`Comm::timeout`]), with an error
-//!   that states which cell waits for which in which phase. It cannot distinguish a lost rank from one that
-//!   computes for a long time.
+//! * A wait without progress on this rank is reported on standard error after 10 seconds, then after
+//!   20, 40, ...: which cell waits for which rank, in which phase. It goes on for as long as it takes,
+//!   as a lost rank cannot be told from one that computes for a long time, unless there is a time-out
+//!   ([`Comm::timeout`], or the environment variable `CONSET_TIMEOUT`, in seconds).
 //!
 //! Programs with an MPI `main` of their own use [`Attached`] instead: no image, no callback, one cell a
 //! rank (module `attached`).
@@ -35,14 +41,19 @@
 //!
 //! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,
 //! `message_queue` (single words, messages); `rank_map`, `message_layout` and `persistent_requests`
-//! (exchanges), `nonblocking`; `run` with `consensus`, `unreceived` and `mismatch`; and `port`.
+//! (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which needs no run) and
+//! `walks` (the trees of a run); `run` with `consensus`, `unreceived`, `mismatch` and `failure`; and
+//! `port`.
 
 mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
+mod broadcast;
+mod byte_requests;
 mod comm;
 mod consensus;
+mod failure;
 mod ffi;
 mod gather_at_root;
 mod message_layout;
@@ -54,7 +65,9 @@ mod port;
 mod rank_map;
 mod raw_requests;
 mod run;
+mod tree;
 mod unreceived;
+mod walks;
 
 pub use crate::error::MpiError;
 #[doc(hidden)]

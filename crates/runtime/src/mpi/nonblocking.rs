@@ -1,9 +1,9 @@
 //! Nonblocking exchanges over MPI, which proceed while their programs compute.
 //!
 //! A request owns the buffers of its exchange, on behalf of its cell. It is started as soon as the
-//! previous exchange of the same cell and set has arrived and the targets on its rank have read
-//! that; until then it waits, so that the exchanges of a set are performed in the order in which
-//! they were started. Those of different sets have their own persistent requests
+//! previous exchange of the same cell and set, in words of the same size, has arrived and the targets
+//! on its rank have read that; until then it waits, so that they are performed in the order in which
+//! they were started. Others have their own persistent requests
 //! ([`super::persistent_requests`]) and can be active at the same time. Arrived words are copied to
 //! the buffers of the request at once, so that the next one of the set can start whenever the
 //! program asks for the previous one.
@@ -29,7 +29,7 @@ use std::cell::{Cell as Slot, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::persistent_requests::{Numbered, PersistentExchange};
+use super::persistent_requests::{ExchangeKey, Numbered, PersistentExchange};
 use crate::error::MpiError;
 use crate::port::{UnpackFn, WireBuffers};
 
@@ -40,7 +40,7 @@ pub(super) struct MpiRequest {
     /// Its number among all that the cell does together with others ([`super::mismatch`]), and where
     /// it was started.
     pub(super) call: Numbered,
-    pub(super) set: usize,
+    pub(super) key: ExchangeKey,
     pub(super) exchange: Rc<PersistentExchange>,
     pub(super) buffers: WireBuffers,
 }
@@ -48,7 +48,7 @@ pub(super) struct MpiRequest {
 /// What is to be known of a request by others.
 pub(super) struct OldestRequest {
     pub(super) step: u64,
-    pub(super) set: usize,
+    pub(super) key: ExchangeKey,
     /// It has gone out.
     pub(super) started: bool,
 }
@@ -67,8 +67,8 @@ struct ActiveRequest {
 struct CellRequests {
     active: VecDeque<ActiveRequest>,
     arrived: Vec<(u64, WireBuffers)>,
-    /// Sets of which a request was seen to wait for its turn; kept for its memory.
-    held: Vec<usize>,
+    /// Exchanges of which a request was seen to wait for its turn; kept for its memory.
+    held: Vec<ExchangeKey>,
 }
 
 /// The requests of a rank's cells.
@@ -96,10 +96,10 @@ impl MpiRequestQueue {
         self.active.set(self.active.get() + 1);
     }
 
-    /// Whether a request of the set waits for its turn, so that no other may go out.
-    pub(super) fn has_waiting(&self, row: usize, set: usize) -> bool {
+    /// Whether a request of the exchange waits for its turn, so that no other may go out.
+    pub(super) fn has_waiting(&self, row: usize, key: ExchangeKey) -> bool {
         let rows = self.rows.borrow();
-        rows[row].active.iter().any(|one| one.request.set == set && !one.started)
+        rows[row].active.iter().any(|one| one.request.key == key && !one.started)
     }
 
     /// A cell wants its oldest request that has not arrived for [`MpiRequestQueue::read`].
@@ -159,7 +159,7 @@ impl MpiRequestQueue {
         let rows = self.rows.borrow();
         rows[row].active.front().map(|ActiveRequest { request, started, .. }| OldestRequest {
             step: request.call.0,
-            set: request.set,
+            key: request.key,
             started: *started,
         })
     }
@@ -173,14 +173,14 @@ impl CellRequests {
         self.held.clear();
         while let Some(next) = self.active.get_mut(at) {
             let was_started = next.started;
-            if !was_started && self.held.contains(&next.request.set) {
+            if !was_started && self.held.contains(&next.request.key) {
                 at += 1;
                 continue;
             }
             let arrived = next.progress(row, if at == 0 { tries } else { 1 })?;
             any |= arrived || next.started != was_started;
             if !next.started {
-                self.held.push(next.request.set);
+                self.held.push(next.request.key);
             }
             if !arrived {
                 at += 1;
@@ -200,16 +200,18 @@ impl ActiveRequest {
             if !exchange.is_ready(row)? {
                 return Ok(false);
             }
+            let size = buffers.outgoing.size();
             exchange.start(row, *call, |run, wire| {
-                wire.copy_from_slice(&buffers.outgoing[run.slot][run.words.clone()]);
+                wire.copy_from_slice(&buffers.outgoing.row(run.slot)[run.bytes(size)]);
             })?;
             self.started = true;
         }
         if !exchange.poll(row, tries)? || self.claimed {
             return Ok(false);
         }
+        let size = buffers.incoming.size();
         exchange.finish(row, |run, wire| {
-            buffers.incoming[run.slot][run.words.clone()].copy_from_slice(wire);
+            buffers.incoming.row_mut(run.slot)[run.bytes(size)].copy_from_slice(wire);
         })?;
         Ok(true)
     }

@@ -4,63 +4,72 @@
 //! Between cells of the same rank there is no message: the target reads the buffer of the source.
 //!
 //! An exchange of a cell is a state machine that never waits. [`PersistentExchange::start`] packs
-//! and starts the sends of the first phase. [`PersistentExchange::poll`] starts those of the next
-//! phases and returns whether everything was received. [`PersistentExchange::finish`] passes on the
-//! arrived words in the order of connection ids, so that sums do not depend on the order of
+//! and starts the sends of the first stage. [`PersistentExchange::poll`] starts those of the next
+//! stages and returns whether everything was received. [`PersistentExchange::finish`] passes
+//! on the arrived words in the order of connection ids, so that sums do not depend on the order of
 //! arrival, and starts the receives of the next exchange immediately: nearly every message then
 //! finds its receive posted. Waiting in between is up to the caller.
 //!
-//! The phases of a cell follow each other in the compiled order. All receives are started in
-//! advance, so the sends of a phase can start when those of the previous phase have started, except
-//! that long ones, for which MPI needs both ends, must be complete first. Only in a set with an
-//! order, where a connection may not start before another has been received, a phase waits for all
-//! sends and receives of the previous one.
+//! Where cells pass on words, these are copied before a stage from the buffer in which they arrived
+//! to the one from which they leave. No wait is in the order of a list, and all receives are started
+//! in advance, so nothing depends on how many words MPI buffers.
 //!
-//! The phases of a step plan are its stages. If cells pass on words in it, a phase waits in the same
-//! way, and these words are copied from the buffer in which they arrived to the one from which they
-//! leave. No wait is in the order of a list, and all receives are started in advance, so nothing
-//! depends on how many words MPI buffers.
+//! There is an exchange for each size of words in which a set is exchanged, so that words travel in
+//! as many bytes as they have.
 //!
-//! The first word of a message, its *head*, holds the number of the collective call of the source
-//! and the mark of its location ([`crate::call`]). A cell compares it with its own before it reads
+//! A message begins with its *head*: the number of the collective call of the source and the mark of
+//! its location ([`crate::call`]). A cell compares it with its own before it reads
 //! a word, so that words of another call are never accepted. The words are packed anyway, so the
 //! head takes no additional copy; 24 bits of the number are sent.
 //!
-//! Short messages may still be in transit when an exchange finishes, because MPI has buffered them.
-//! A cell that starts its next exchange waits for these sends ([`PersistentExchange::is_ready`]),
-//! and for the targets on its own rank to have read the previous words.
+//! Short messages may still be on their way when an exchange finishes, because MPI has buffered
+//! them. A cell that starts its next exchange waits for these sends
+//! ([`PersistentExchange::is_ready`]), and for the targets on its own rank to have read the previous
+//! words.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
-use conset_ir::{CellId, ConnectionId, Direction, Image, PhaseId};
+use conset_ir::convert::index;
+use conset_ir::{CellId, ConnectionId, Direction, Image};
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Waited};
 use super::comm::Comm;
 use super::message_layout::{
-    ExchangePlan, LocalOffsets, Messages, PassedRun, Peer, TagAllocator, WordRun, layout_receives,
-    layout_sends, pass_on, tagged_bundles,
+    ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Messages, PassedRun, Peer, SendClass,
+    TagAllocator, WordRun, layout_receives, layout_sends, pass_on, tagged_bundles,
 };
 use super::rank_map::RankMap;
 use super::raw_requests::PersistentRequests;
 use crate::call::{Call, MARK_BITS, describe_mark};
 use crate::error::MpiError;
-use crate::port::By;
+use crate::port::{ArrivedRows, By, RawWords, ReadFn, WireBuffers};
+use crate::word::Word;
 
-/// A phase of one cell.
-struct CellPhase {
-    /// Its sends among the requests; those up to `urgent` must be done before the next phase.
-    sends: Range<usize>,
-    urgent: usize,
-    /// Where the receives end, counted from the first phase on, that must be done before it.
-    receives: usize,
-    /// Rows of the sources on this rank.
-    sources: Vec<usize>,
+/// A set exchanged in one way, in words of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ExchangeKey {
+    pub(super) set: usize,
+    pub(super) by: By,
+    /// Bytes of a word.
+    pub(super) size: usize,
 }
 
-/// The wires of one cell.
+/// A stage of one cell.
+struct CellStage {
+    /// Its sends among the requests: first those up to `urgent`, which must be done before the next
+    /// stage or the end; then, from `immediate` on, those that are no persistent requests.
+    sends: Range<usize>,
+    urgent: usize,
+    immediate: usize,
+    /// Where its receives end, counted from the first stage on.
+    receives: usize,
+    sources: Vec<LocalSource>,
+}
+
+/// The exchange of one cell.
 struct CellExchange {
-    phases: Vec<CellPhase>,
+    stages: Vec<CellStage>,
     /// What each request is for: receives first, then sends.
     ends: Vec<Peer>,
     /// Rows of the targets on this rank.
@@ -68,7 +77,11 @@ struct CellExchange {
     /// In buffer order, and by connection and first word.
     departures: Vec<WordRun>,
     arrivals: Vec<WordRun>,
-    /// By phase, the words to be copied before its sends; no phases if the cell passes on nothing.
+    /// Connections that end at the cell.
+    incoming: usize,
+    /// Every arrival is a whole connection.
+    whole: bool,
+    /// By stage, the words to be copied before its sends; no stages if the cell passes on nothing.
     passed: Vec<Vec<PassedRun>>,
     /// Where the heads of messages are: to be sent, and that arrive, with their sources.
     heads: Vec<usize>,
@@ -83,10 +96,10 @@ struct ExchangeProgress {
     ended: u64,
     /// The call that started the last one.
     call: Numbered,
-    /// By phase: exchanges whose words of that phase were sent.
+    /// By stage: exchanges whose words of that stage were sent.
     sent: Vec<u64>,
-    /// The phase under way; number of phases if all are done.
-    phase: usize,
+    /// The stage under way; number of stages if all are done.
+    stage: usize,
     /// How far the receives and the sends have been seen done, in their order.
     received: usize,
     left: usize,
@@ -100,72 +113,77 @@ fn head((number, call): Numbered) -> u64 {
     number << MARK_BITS | call.mark()
 }
 
-/// The wires of a set, for the cells of one rank.
+/// The exchange of a set, for the cells of one rank.
 pub(super) struct PersistentExchange {
     /// What the exchange is called, and the cells of the rank.
     name: String,
     own: Vec<CellId>,
+    /// Bytes of a word.
+    size: usize,
     cells: Vec<CellExchange>,
     requests: Vec<RefCell<PersistentRequests>>,
     progress: RefCell<Vec<ExchangeProgress>>,
-    /// A phase waits for all that is received in the one before.
-    strict: bool,
 }
 
 /// The connections of a cell, ascending.
 pub(super) type Connections<'a> = &'a dyn Fn(CellId) -> &'a [ConnectionId];
 
 impl PersistentExchange {
-    /// Lays the wires of a set for the cells of this rank, given the connections that leave a
+    /// Lays out the exchange of a set for the cells of this rank, given the connections that leave a
     /// cell and those that arrive at it. The image must have been checked: in every phase as many
-    /// words of a connection are sent as received ([`unsound`]).
+    /// words of a connection are sent as received
+    /// ([`super::message_layout::find_unbalanced`]).
     pub(super) fn new(
         comm: &Comm,
         rank_map: &RankMap,
         tags: &mut TagAllocator,
-        what: (&Image, usize, By),
+        (image, ExchangeKey { set, by, size }): (&Image, ExchangeKey),
         (out, inn): (Connections<'_>, Connections<'_>),
     ) -> Result<Self, MpiError> {
         let own = comm.rank();
         let cells = rank_map.cells_of(own);
-        let plan = ExchangePlan::new(&what.0.sets()[what.1], what.2);
-        let (set, phases, strict) = (plan.set(), plan.phases(), plan.is_strict());
+        let plan = ExchangePlan::new(&image.sets()[set], by, size);
+        let (set, stages) = (plan.set(), plan.stages());
         let leaving = tagged_bundles(&plan, rank_map, (own, tags), Direction::Send)?;
         let arriving = tagged_bundles(&plan, rank_map, (own, tags), Direction::Receive)?;
         let mut local = LocalOffsets::new();
         let sends: Vec<_> = cells
             .iter()
             .zip(&leaving)
-            .map(|(&cell, bundles)| layout_sends(own, bundles, out(cell), &mut local))
+            .map(|(&cell, bundles)| layout_sends(own, &plan, bundles, out(cell), &mut local))
             .collect();
-        let (requests, progress) = (Vec::new(), RefCell::default());
         let mut exchange = Self {
             name: format!("the exchange of {}", set.name()),
             own: cells.to_vec(),
+            size,
             cells: Vec::new(),
-            requests,
-            progress,
-            strict,
+            requests: Vec::new(),
+            progress: RefCell::default(),
         };
         for ((&cell, bundles), (sends, departures, targets)) in
             cells.iter().zip(&arriving).zip(sends)
         {
             let (receives, arrivals, sources) =
-                layout_receives(own, phases, bundles, inn(cell), &local);
+                layout_receives(own, &plan, bundles, inn(cell), &local);
             let requests = PersistentRequests::new(
                 comm,
+                size,
                 (&receives.messages, receives.room),
                 (&sends.messages, sends.room),
+                &|at| sends.classes[at] == SendClass::Immediate,
             )?;
             exchange.requests.push(RefCell::new(requests));
             let (departures, arrivals, passed) = match plan.passes_on() {
-                true => pass_on(phases, departures, arrivals),
+                true => pass_on(stages, departures, arrivals),
                 false => (departures, arrivals, Vec::new()),
             };
+            let is_whole = |run: &WordRun| run.words == (0..index(set.get(run.connection).words));
             exchange.cells.push(CellExchange {
-                phases: cell_phases(strict, &receives, &sends, sources),
+                stages: cell_stages(plan.is_strict(), &receives, &sends, sources),
                 ends: receives.ends.iter().chain(&sends.ends).copied().collect(),
                 targets,
+                whole: arrivals.iter().all(is_whole),
+                incoming: inn(cell).len(),
                 departures,
                 arrivals,
                 passed,
@@ -173,7 +191,7 @@ impl PersistentExchange {
                 arriving_heads: receives.heads,
             });
             let progress =
-                ExchangeProgress { sent: vec![0; phases], ..ExchangeProgress::default() };
+                ExchangeProgress { sent: vec![0; stages], ..ExchangeProgress::default() };
             exchange.progress.get_mut().push(progress);
         }
         Ok(exchange)
@@ -182,32 +200,25 @@ impl PersistentExchange {
     /// Whether a cell can start: its last exchange has finished, all its sends are done, and the
     /// targets on its rank have read it.
     pub(super) fn is_ready(&self, row: usize) -> Result<bool, MpiError> {
-        let ExchangeProgress { begun, ended, .. } = self.progress.borrow()[row];
-        if ended < begun || self.has_late_readers(row) {
+        let progress = &mut *self.progress.borrow_mut();
+        let ExchangeProgress { begun, ended, .. } = progress[row];
+        let late = |&target: &usize| progress[target].ended < begun;
+        if ended < begun || self.cells[row].targets.iter().any(late) {
             return Ok(false);
         }
-        self.have_left(row)
+        self.have_left(row, &mut progress[row].left)
     }
 
-    /// Whether the sends of a cell, the exchange of which has ended, are done.
-    fn have_left(&self, row: usize) -> Result<bool, MpiError> {
+    /// Whether the sends of a cell are done, the first of which that is not known to be is `left`.
+    fn have_left(&self, row: usize, left: &mut usize) -> Result<bool, MpiError> {
         let requests = &mut *self.requests[row].borrow_mut();
-        if !requests.is_sending() {
-            return Ok(true);
+        if requests.is_sending() {
+            if !requests.test(left, requests.count(), 1)? {
+                return Ok(false);
+            }
+            requests.all_sent();
         }
-        let left = &mut self.progress.borrow_mut()[row].left;
-        let done = requests.test(left, requests.count(), 1)?;
-        if done {
-            requests.sent_all();
-        }
-        Ok(done)
-    }
-
-    /// Whether cells on this rank have not read what a cell sent them last.
-    fn has_late_readers(&self, row: usize) -> bool {
-        let progress = self.progress.borrow();
-        let begun = progress[row].begun;
-        self.cells[row].targets.iter().any(|&target| progress[target].ended < begun)
+        Ok(true)
     }
 
     /// Begins an exchange of a cell that is ready. `fill` is called for every run that leaves, in
@@ -216,67 +227,61 @@ impl PersistentExchange {
         &self,
         row: usize,
         call: Numbered,
-        mut fill: impl FnMut(&WordRun, &mut [u64]),
+        mut fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
-        let exchange = &self.cells[row];
+        let (exchange, size) = (&self.cells[row], self.size);
         let requests = &mut *self.requests[row].borrow_mut();
         if !requests.is_receiving() {
             requests.start(0..requests.receives())?;
         }
         let buffer = requests.outgoing();
-        exchange.heads.iter().for_each(|&at| buffer[at] = head(call));
+        for &at in &exchange.heads {
+            head(call).write_to(&mut buffer[at * size..][..HEAD_BYTES]);
+        }
         for run in &exchange.departures {
-            fill(run, &mut buffer[run.at..run.at + run.words.len()]);
+            fill(run, &mut buffer[run.place(size)]);
         }
         let progress = &mut self.progress.borrow_mut()[row];
         progress.begun += 1;
         progress.call = call;
-        (progress.phase, progress.received, progress.left) = (0, 0, 0);
-        if let Some(first) = exchange.phases.first() {
-            requests.start(first.sends.clone())?;
+        (progress.stage, progress.received, progress.left) = (0, 0, requests.receives());
+        if let Some(first) = exchange.stages.first() {
+            requests.start_sends(first.sends.clone(), first.immediate)?;
             progress.sent[0] = progress.begun;
         }
         Ok(())
     }
 
-    /// Goes on with a cell's exchange as far as it can at once; whether everything was received,
-    /// and everything sent but for short messages that MPI has.
+    /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
+    /// everything sent but for short messages that MPI has.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let exchange = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
         let all = &mut *self.progress.borrow_mut();
         let begun = all[row].begun;
-        let here = |all: &[ExchangeProgress], phase: usize| {
-            exchange.phases[phase].sources.iter().all(|&source| all[source].sent[phase] >= begun)
-        };
-        while let Some(phase) = exchange.phases.get(all[row].phase) {
+        while let Some(stage) = exchange.stages.get(all[row].stage) {
             let own = &mut all[row];
-            own.left = own.left.max(phase.sends.start);
-            let done = requests.test(&mut own.left, phase.urgent, tries)?
-                && requests.test(&mut own.received, phase.receives, tries)?;
-            if !done || self.strict && !here(all, all[row].phase) {
+            let done = requests.test(&mut own.received, stage.receives, tries)?
+                && requests.test(&mut own.left, stage.urgent, tries)?;
+            let at = own.stage;
+            if !done || stage.sources.iter().any(|source| all[source.row].sent[at] < begun) {
                 return Ok(false);
             }
             let own = &mut all[row];
-            own.phase += 1;
-            if let Some(next) = exchange.phases.get(own.phase) {
-                self.pass_on((row, own.phase), requests);
-                requests.start(next.sends.clone())?;
-                own.sent[own.phase] = begun;
+            own.stage += 1;
+            if let Some(next) = exchange.stages.get(at + 1) {
+                self.pass_on((row, at + 1), requests);
+                requests.start_sends(next.sends.clone(), next.immediate)?;
+                all[row].sent[at + 1] = begun;
             }
         }
-        let done = requests.test(&mut all[row].received, requests.receives(), tries)?;
-        if !done || !(0..exchange.phases.len()).all(|phase| here(all, phase)) {
-            return Ok(false);
-        }
         requests.received_all();
-        all[row].left = requests.receives();
         Ok(true)
     }
 
-    /// Copies the words that leave a cell in a phase and have arrived before.
-    fn pass_on(&self, (row, phase): (usize, usize), requests: &mut PersistentRequests) {
-        let passed = self.cells[row].passed.get(phase);
+    /// Copies the words that leave a cell in a stage and have arrived before.
+    fn pass_on(&self, (row, stage): (usize, usize), requests: &mut PersistentRequests) {
+        let passed = self.cells[row].passed.get(stage);
         for run in passed.into_iter().flatten() {
             match run.from.filter(|&source| source != row) {
                 None => requests.pass_on(&run.at, run.to),
@@ -292,19 +297,57 @@ impl PersistentExchange {
     pub(super) fn finish(
         &self,
         row: usize,
-        mut read: impl FnMut(&WordRun, &[u64]),
+        read: impl FnMut(&WordRun, &[u8]),
     ) -> Result<(), MpiError> {
+        self.read(row, read)?;
+        self.end(row)
+    }
+
+    /// [`PersistentExchange::finish`], with all connections at once. Where one is not in one piece,
+    /// all are copied to the buffers. `rows` is kept for its memory.
+    pub(super) fn finish_rows(
+        &self,
+        row: usize,
+        (buffers, rows): (&mut WireBuffers, &mut Vec<RawWords>),
+        read: &mut ReadFn<'_>,
+    ) -> Result<(), MpiError> {
+        let (exchange, size) = (&self.cells[row], self.size);
+        rows.clear();
+        if exchange.whole {
+            rows.resize(exchange.incoming, RawWords { size, ..RawWords::of::<u64>(&[]) });
+            self.read(row, |run, wire| {
+                let (pointer, words) = (wire.as_ptr().cast_mut(), run.words.len());
+                rows[run.slot] = RawWords { pointer, words, size };
+            })?;
+        } else {
+            self.read(row, |run, wire| {
+                buffers.incoming.row_mut(run.slot)[run.bytes(size)].copy_from_slice(wire);
+            })?;
+            rows.extend(buffers.incoming.raw());
+        }
+        // SAFETY: the rows are in the buffers of the requests of this rank, none of which is started
+        // before `read` returns, or in those of the caller.
+        read(&unsafe { ArrivedRows::new(rows) });
+        rows.clear();
+        self.end(row)
+    }
+
+    fn read(&self, row: usize, mut read: impl FnMut(&WordRun, &[u8])) -> Result<(), MpiError> {
         let own = self.requests[row].borrow();
         let arrived = own.incoming();
         self.check_heads(row, arrived)?;
         for run in &self.cells[row].arrivals {
-            let words = run.at..run.at + run.words.len();
             match run.from {
-                None => read(run, &arrived[words]),
-                Some(source) => read(run, &self.requests[source].borrow().sent()[words]),
+                None => read(run, &arrived[run.place(self.size)]),
+                Some(source) => {
+                    read(run, &self.requests[source].borrow().sent()[run.place(self.size)]);
+                }
             }
         }
-        drop(own);
+        Ok(())
+    }
+
+    fn end(&self, row: usize) -> Result<(), MpiError> {
         let progress = &mut self.progress.borrow_mut()[row];
         progress.ended = progress.begun;
         let requests = &mut *self.requests[row].borrow_mut();
@@ -313,12 +356,14 @@ impl PersistentExchange {
 
     /// What has arrived must be of the call that this cell makes. A source on the same rank has
     /// started no other since: it waits for its readers.
-    fn check_heads(&self, row: usize, arrived: &[u64]) -> Result<(), MpiError> {
+    fn check_heads(&self, row: usize, arrived: &[u8]) -> Result<(), MpiError> {
         let (exchange, progress) = (&self.cells[row], self.progress.borrow());
         let call = progress[row].call;
-        let remote = exchange.arriving_heads.iter().map(|&(at, source)| (arrived[at], source));
-        let rows = exchange.phases.iter().flat_map(|phase| &phase.sources);
-        let local = rows.map(|&source| (head(progress[source].call), self.own[source]));
+        let word = |at: usize| u64::read_from(&arrived[at * self.size..][..HEAD_BYTES]);
+        let remote = exchange.arriving_heads.iter().map(|&(at, source)| (word(at), source));
+        let sources = exchange.stages.iter().flat_map(|stage| &stage.sources);
+        let local =
+            sources.map(|&LocalSource { row, .. }| (head(progress[row].call), self.own[row]));
         match remote.chain(local).find(|other| other.0 != head(call)) {
             None => Ok(()),
             Some(other) => Err(self.other_call(row, call, other)),
@@ -343,9 +388,13 @@ impl PersistentExchange {
     /// The run has ended: waits for sends in progress, and cancels the
     /// receives. What cannot be ended is left to MPI.
     pub(super) fn close(&self, backoff: &mut Backoff) -> Result<(), MpiError> {
-        for (row, requests) in self.requests.iter().enumerate() {
-            while !self.have_left(row)? && backoff.wait().is_ok() {}
-            requests.borrow_mut().cancel()?;
+        for (row, progress) in self.progress.borrow_mut().iter_mut().enumerate() {
+            while !self.have_left(row, &mut progress.left)?
+                && !matches!(backoff.wait(), Waited::TimedOut(_))
+            {}
+            // Those of an exchange that has not finished are done up to some.
+            let done = if progress.ended < progress.begun { progress.received } else { 0 };
+            self.requests[row].borrow_mut().cancel(done)?;
         }
         Ok(())
     }
@@ -354,23 +403,19 @@ impl PersistentExchange {
     pub(super) fn awaited(&self, row: usize, cells: &[CellId]) -> Vec<Peer> {
         let exchange = &self.cells[row];
         let progress = self.progress.borrow();
-        let ExchangeProgress { begun, phase, .. } = progress[row];
+        let ExchangeProgress { begun, stage: at, received, left, .. } = progress[row];
+        let Some(stage) = exchange.stages.get(at) else { return Vec::new() };
         let requests = self.requests[row].borrow();
-        let under_way = exchange.phases.get(phase);
-        let receives =
-            under_way.filter(|_| self.strict).map_or(requests.receives(), |p| p.receives);
-        let sends = under_way.map_or(0..0, |phase| phase.sends.start..phase.urgent);
-        let open = requests.unfinished(0..receives).into_iter().chain(requests.unfinished(sends));
+        let open = requests.unfinished(received..stage.receives.max(received)).into_iter();
+        let open = open.chain(requests.unfinished(left..stage.urgent.max(left)));
         let mut awaited: Vec<Peer> = open.map(|at| exchange.ends[at]).collect();
-        let phases = exchange.phases.iter().enumerate();
-        for (index, phase) in phases.take(if self.strict { phase + 1 } else { usize::MAX }) {
-            let late = phase.sources.iter().filter(|&&source| progress[source].sent[index] < begun);
-            awaited.extend(late.map(|&source| Peer {
-                direction: Direction::Receive,
-                cell: cells[source],
-                phase: PhaseId::from_index(index),
-            }));
-        }
+        let late = stage.sources.iter().filter(|source| progress[source.row].sent[at] < begun);
+        awaited.extend(late.map(|source| Peer {
+            direction: Direction::Receive,
+            cell: cells[source.row],
+            phase: source.phase,
+            stage: at,
+        }));
         awaited.sort_by_key(|one| one.phase);
         awaited
     }
@@ -387,23 +432,24 @@ impl PersistentExchange {
     }
 }
 
-/// The phases of a cell.
-fn cell_phases(
+/// The stages of a cell.
+fn cell_stages(
     strict: bool,
     receives: &Messages,
     sends: &Messages,
-    sources: Vec<Vec<usize>>,
-) -> Vec<CellPhase> {
+    sources: Vec<Vec<LocalSource>>,
+) -> Vec<CellStage> {
     let first = receives.messages.len();
-    let phase = |(phase, sources): (usize, Vec<usize>)| {
-        let own = sends.of_phase(phase);
-        let urgent = if strict { own.end } else { sends.long_of_phase(phase) };
-        CellPhase {
+    let stage = |(stage, sources): (usize, Vec<LocalSource>)| {
+        let own = sends.of_stage(stage);
+        let urgent = if strict { own.end } else { sends.end_of(stage, SendClass::Long) };
+        CellStage {
             sends: first + own.start..first + own.end,
             urgent: first + urgent,
-            receives: if strict { receives.of_phase(phase).end } else { 0 },
+            immediate: first + sends.end_of(stage, SendClass::Short),
+            receives: receives.of_stage(stage).end,
             sources,
         }
     };
-    sources.into_iter().enumerate().map(phase).collect()
+    sources.into_iter().enumerate().map(stage).collect()
 }

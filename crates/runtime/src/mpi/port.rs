@@ -1,5 +1,7 @@
 //! The port of a cell over MPI.
 
+use std::rc::Rc;
+
 use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
@@ -7,12 +9,16 @@ use super::message_layout::WordRun;
 use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
 use super::nonblocking::MpiRequest;
-use super::persistent_requests::PersistentExchange;
+use super::persistent_requests::{ExchangeKey, PersistentExchange};
 use super::run::{Rank, WaitState};
 use crate::call::Call;
+use crate::collectives::WalkDirection;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
-use crate::lists::{CellLists, Number, Op, VectorMut};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
+use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
+use crate::port::{
+    By, CellPort, CombineFn, Context, PackFn, RawWords, ReadFn, Stopped, TreeWalk, UnpackFn,
+    WireBuffers,
+};
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -33,6 +39,8 @@ pub(super) struct MpiPort<'r> {
     /// For connections of it that start here: what must have been received before, and how many
     /// words that lacks.
     pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
+    /// Where the words that came in are; kept for its memory.
+    pub(super) arrived: Vec<RawWords>,
 }
 
 impl MpiPort<'_> {
@@ -74,27 +82,31 @@ impl MpiPort<'_> {
         })
     }
 
-    /// One exchange of a set: `fill` packs what leaves, `read` takes what arrived.
-    fn exchange_by(
+    /// Performs an exchange of a set until all has arrived: `fill` packs what leaves.
+    fn exchange_until_done(
         &self,
         set: usize,
         by: By,
-        fill: impl FnMut(&WordRun, &mut [u64]),
-        read: impl FnMut(&WordRun, &[u64]),
-    ) -> Result<(), Stopped> {
+        fill: impl FnMut(&WordRun, &mut [u8]),
+    ) -> Result<Rc<PersistentExchange>, Stopped> {
         let step = self.rank.count_step(self.row, CollectiveStep::Exchange(set, by), self.call);
-        let exchange = self.noted(self.rank.exchange(set, by))?;
+        let key = self.key(set, by);
+        let exchange = self.noted(self.rank.exchange(key))?;
         let row = self.row;
         if !self.noted(exchange.is_ready(row))? {
-            self.wait_for(WaitState::Readers(set, by), || {
-                Ok(exchange.is_ready(row)?.then_some(()))
-            })?;
+            let ready = || Ok(exchange.is_ready(row)?.then_some(()));
+            self.wait_for(WaitState::Readers(key), ready)?;
         }
         self.noted(exchange.start(row, (step, self.call), fill))?;
         let tries = self.tries();
         let poll = |exchange: &PersistentExchange| Ok(exchange.poll(row, tries)?.then_some(()));
-        self.wait_for(WaitState::Exchange(set, by), || poll(&exchange))?;
-        self.noted(exchange.finish(row, read))
+        self.wait_for(WaitState::Exchange(key), || poll(&exchange))?;
+        Ok(exchange)
+    }
+
+    /// How a set is exchanged by the call that is being made.
+    fn key(&self, set: usize, by: By) -> ExchangeKey {
+        ExchangeKey { set, by, size: self.call.word_bytes() }
     }
 
     fn exchange_vector<W: Number>(
@@ -104,14 +116,12 @@ impl MpiPort<'_> {
         op: Op,
         vector: &mut [W],
     ) -> Result<(), Stopped> {
-        let vector = std::cell::RefCell::new(vector);
-        let fill = |run: &WordRun, wire: &mut [u64]| {
-            lists.pack((run.slot, run.words.start), &vector.borrow(), wire);
-        };
-        let read = |run: &WordRun, wire: &[u64]| {
-            lists.unpack((run.slot, run.words.start), op, wire, &mut vector.borrow_mut());
-        };
-        self.exchange_by(set, By::Phases, fill, read)
+        let exchange = self.exchange_until_done(set, By::Phases, |run, wire| {
+            lists.pack((run.slot, run.words.start), vector, wire);
+        })?;
+        self.noted(exchange.finish(self.row, |run, wire| {
+            lists.unpack((run.slot, run.words.start), op, wire, vector);
+        }))
     }
 
     /// What must be received before the cell's connections of a set, from now on.
@@ -210,29 +220,32 @@ impl CellPort for MpiPort<'_> {
         outgoing: &[RawWords],
         incoming: &[RawWords],
     ) -> Result<(), Stopped> {
-        let fill = |run: &WordRun, wire: &mut [u64]| {
-            let row = &outgoing[run.slot];
-            if row.size == size_of::<u64>() {
-                let begin = row.pointer.cast::<u64>().cast_const().wrapping_add(run.words.start);
-                // SAFETY: the caller says that the row can be read, and is as long as its
-                // connection, of which the run is a part; it is of words of 8 bytes.
-                let words = unsafe { std::slice::from_raw_parts(begin, wire.len()) };
-                wire.copy_from_slice(words);
-                return;
-            }
-            for (word, index) in wire.iter_mut().zip(run.words.clone()) {
-                // SAFETY: as above, with words of another size.
-                *word = unsafe { row.get(index) };
-            }
-        };
-        let read = |run: &WordRun, wire: &[u64]| {
-            let row = &incoming[run.slot];
-            for (word, index) in wire.iter().zip(run.words.clone()) {
-                // SAFETY: as above, and incoming rows can be written.
-                unsafe { row.set(index, *word) };
-            }
-        };
-        self.exchange_by(set, by, fill, read)
+        let exchange = self.exchange_until_done(set, by, |run, wire| {
+            // SAFETY: the caller says that the row can be read, and is as long as its connection, of
+            // which the run is a part.
+            wire.copy_from_slice(unsafe { outgoing[run.slot].bytes(&run.words) });
+        })?;
+        self.noted(exchange.finish(self.row, |run, wire| {
+            // SAFETY: as above, and incoming rows can be written, and overlap no others.
+            unsafe { incoming[run.slot].bytes_mut(&run.words) }.copy_from_slice(wire);
+        }))
+    }
+
+    fn exchange_packed(
+        &mut self,
+        set: usize,
+        by: By,
+        buffers: &mut WireBuffers,
+        pack: &mut PackFn<'_>,
+        read: &mut ReadFn<'_>,
+    ) -> Result<(), Stopped> {
+        let exchange = self.exchange_until_done(set, by, |run, wire| {
+            pack((run.slot, run.words.start), wire);
+        })?;
+        let mut rows = std::mem::take(&mut self.arrived);
+        let finished = exchange.finish_rows(self.row, (buffers, &mut rows), read);
+        self.arrived = rows;
+        self.noted(finished)
     }
 
     fn start(
@@ -244,17 +257,18 @@ impl CellPort for MpiPort<'_> {
     ) -> Result<(), Stopped> {
         let call = self.call;
         let step = self.rank.count_step(self.row, CollectiveStep::Exchange(set, By::Phases), call);
-        let exchange = self.noted(self.rank.exchange(set, By::Phases))?;
+        let key = self.key(set, By::Phases);
+        let exchange = self.noted(self.rank.exchange(key))?;
         let (row, requests) = (self.row, &self.rank.requests);
-        let out = !requests.has_waiting(row, set) && self.noted(exchange.is_ready(row))?;
+        let out = !requests.has_waiting(row, key) && self.noted(exchange.is_ready(row))?;
         if out {
-            let fill = |run: &WordRun, wire: &mut [u64]| pack((run.slot, run.words.start), wire);
+            let fill = |run: &WordRun, wire: &mut [u8]| pack((run.slot, run.words.start), wire);
             self.noted(exchange.start(row, (step, call), fill))?;
             self.rank.made_progress();
         } else {
             buffers.fill(pack);
         }
-        requests.push(row, MpiRequest { number, call: (step, call), set, exchange, buffers }, out);
+        requests.push(row, MpiRequest { number, call: (step, call), key, exchange, buffers }, out);
         self.noted(self.rank.progress(1))
     }
 
@@ -307,6 +321,29 @@ impl CellPort for MpiPort<'_> {
         Ok(buffers)
     }
 
+    fn walks_edges(&self, _: usize) -> bool {
+        true
+    }
+
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        let number = rank.count_step(row, CollectiveStep::Walk(walk.set), self.call);
+        let call = (number, self.call);
+        let tree = self.noted(rank.tree(walk))?;
+        self.noted(tree.start(row, walk.way, call, array))?;
+        let key = (walk.set, walk.way == WalkDirection::Down);
+        self.wait_for(WaitState::Walk(key), || {
+            Ok(tree.poll(row, tries, call, combine)?.then_some(()))
+        })?;
+        tree.read(row, array);
+        Ok(())
+    }
+
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
         // SAFETY: the caller says that the row can be read.
         let bits = (0..words.words).map(|index| unsafe { words.get(index) }).collect();
@@ -334,13 +371,6 @@ impl CellPort for MpiPort<'_> {
         op: Op,
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped> {
-        match vector {
-            VectorMut::F64(vector) => self.exchange_vector(set, lists, op, vector),
-            VectorMut::F32(vector) => self.exchange_vector(set, lists, op, vector),
-            VectorMut::U64(vector) => self.exchange_vector(set, lists, op, vector),
-            VectorMut::I64(vector) => self.exchange_vector(set, lists, op, vector),
-            VectorMut::U32(vector) => self.exchange_vector(set, lists, op, vector),
-            VectorMut::I32(vector) => self.exchange_vector(set, lists, op, vector),
-        }
+        each_vector!(vector, x => self.exchange_vector(set, lists, op, x))
     }
 }

@@ -14,12 +14,14 @@ use conset_ir::convert::{to_u64, to_usize};
 use super::comm::{Comm, call, lock};
 use super::ffi::{self, RawRequests, to_c_int};
 use crate::error::MpiError;
+use crate::word::{bytes, bytes_mut};
 
 /// The most words of a message.
 #[allow(clippy::as_conversions, reason = "`From` cannot be called in constants")]
 pub(super) const WORDS_MAX: u64 = c_int::MAX as u64;
 
-/// One message of a persistent request: its place in the buffer, the other rank, and the tag.
+/// One message of a persistent request: its place in the buffer, in words, the other rank, and the
+/// tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageSpec {
     pub(super) words: Range<usize>,
@@ -41,15 +43,17 @@ fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
     Ok(raw)
 }
 
-/// Words at a fixed address, which MPI may know. Not freed unless asked.
+/// Memory at a fixed address, which MPI may know. Not freed unless asked.
 struct Buffer {
     start: NonNull<u64>,
+    /// In words of 64 bits.
     len: usize,
 }
 
 impl Buffer {
-    fn new(len: usize) -> Self {
-        Self::from(vec![0; len])
+    /// Memory of so many bytes or a few more, aligned for every number.
+    fn new(bytes: usize) -> Self {
+        Self::from(vec![0; bytes.div_ceil(size_of::<u64>())])
     }
 
     fn from(words: Vec<u64>) -> Self {
@@ -57,9 +61,10 @@ impl Buffer {
         Self { len: words.len(), start: NonNull::from(words).cast() }
     }
 
-    fn at(&self, words: &Range<usize>) -> *mut u64 {
-        assert!(words.start <= words.end && words.end <= self.len);
-        self.start.as_ptr().wrapping_add(words.start)
+    /// Where some of the bytes are.
+    fn at(&self, bytes: &Range<usize>) -> *mut u8 {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.len * size_of::<u64>());
+        self.start.as_ptr().cast::<u8>().wrapping_add(bytes.start)
     }
 
     fn words(&self) -> &[u64] {
@@ -84,6 +89,11 @@ impl Buffer {
 /// Requests that are started again and again: receives first, sends after them.
 pub(super) struct PersistentRequests {
     raw: *mut RawRequests,
+    comm: Comm,
+    /// Bytes of a word.
+    size: usize,
+    /// The sends that are no persistent requests, by their places among the sends.
+    immediate: Vec<Option<MessageSpec>>,
     receives: usize,
     count: usize,
     /// Receives were started, and not all have been seen done; and so with sends.
@@ -94,63 +104,63 @@ pub(super) struct PersistentRequests {
 }
 
 impl PersistentRequests {
-    /// Sets up requests: receives in their order, then sends; each with the words of its buffer,
-    /// which can have more than the messages need.
+    /// Sets up requests for words of `size` bytes: receives in their order, then sends; each with the
+    /// words of its buffer, which can have more than the messages need.
     pub(super) fn new(
         comm: &Comm,
+        size: usize,
         (receives, receive_room): (&[MessageSpec], usize),
         (sends, send_room): (&[MessageSpec], usize),
+        is_immediate: &dyn Fn(usize) -> bool,
     ) -> Result<Self, MpiError> {
         let count = receives.len() + sends.len();
         let requests = Self {
             raw: array(count)?,
+            comm: comm.clone(),
+            size,
+            immediate: sends
+                .iter()
+                .enumerate()
+                .map(|(at, message)| is_immediate(at).then(|| message.clone()))
+                .collect(),
             receives: receives.len(),
             count,
             receiving: false,
             sending: false,
-            send: Buffer::new(send_room),
-            receive: Buffer::new(receive_room),
+            send: Buffer::new(send_room * size),
+            receive: Buffer::new(receive_room * size),
         };
         for (at, message) in receives.iter().enumerate() {
             let (count, peer) = shape(message)?;
-            let words = requests.receive.at(&message.words);
+            let (at, bytes) = (to_c_int(at), to_c_int(size));
+            let words = requests.receive.at(&requests.bytes_of(&message.words));
             call("set up a receive", || {
-                // SAFETY: `at` is below the array's length; `words` has `count` words, in a buffer
-                // that is neither moved nor dropped before the requests are freed.
+                // SAFETY: `at` is below the array's length; there are `count` words of so many bytes,
+                // in a buffer that is neither moved nor dropped before the requests are freed.
                 unsafe {
                     let (comm, raw) = (comm.raw(), requests.raw);
-                    ffi::conset_receive_init(
-                        comm,
-                        raw,
-                        to_c_int(at),
-                        words,
-                        count,
-                        peer,
-                        message.tag,
-                    )
+                    ffi::conset_receive_init(comm, raw, at, words, count, bytes, peer, message.tag)
                 }
             })?;
         }
-        for (at, message) in sends.iter().enumerate() {
+        for (at, message) in sends.iter().enumerate().filter(|&(at, _)| !is_immediate(at)) {
             let (count, peer) = shape(message)?;
-            let at = to_c_int(requests.receives + at);
-            let words = requests.send.at(&message.words);
+            let (at, bytes) = (to_c_int(requests.receives + at), to_c_int(size));
+            let words = requests.send.at(&requests.bytes_of(&message.words));
             call("set up a send", || {
                 // SAFETY: as above.
                 unsafe {
-                    ffi::conset_send_init(
-                        comm.raw(),
-                        requests.raw,
-                        at,
-                        words,
-                        count,
-                        peer,
-                        message.tag,
-                    )
+                    let (comm, raw) = (comm.raw(), requests.raw);
+                    ffi::conset_send_init(comm, raw, at, words, count, bytes, peer, message.tag)
                 }
             })?;
         }
         Ok(requests)
+    }
+
+    /// The bytes of words, by their places.
+    fn bytes_of(&self, words: &Range<usize>) -> Range<usize> {
+        words.start * self.size..words.end * self.size
     }
 
     /// Number of receives; the sends follow them.
@@ -164,38 +174,38 @@ impl PersistentRequests {
     }
 
     /// The buffer to fill before the sends are started.
-    pub(super) fn outgoing(&mut self) -> &mut [u64] {
+    pub(super) fn outgoing(&mut self) -> &mut [u8] {
         assert!(!self.sending, "MPI still reads the buffer");
-        self.send.words_mut()
+        bytes_mut(self.send.words_mut())
     }
 
     /// The same, for readers: MPI may read it at the same time.
-    pub(super) fn sent(&self) -> &[u64] {
-        self.send.words()
+    pub(super) fn sent(&self) -> &[u8] {
+        bytes(self.send.words())
     }
 
     /// Copies words that have arrived to where they leave. Their receive has been seen done, and the
     /// send has not been started; others may be under way.
     pub(super) fn pass_on(&mut self, from: &Range<usize>, to: usize) {
-        let source = self.receive.at(from).cast_const();
-        let target = self.send.at(&(to..to + from.len()));
+        let source = self.receive.at(&self.bytes_of(from)).cast_const();
+        let target = self.send.at(&self.bytes_of(&(to..to + from.len())));
         // SAFETY: `at` has checked that the words lie within the buffers, which are two. MPI uses
         // neither those, as said above; nothing refers to them but pointers.
-        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len() * self.size) };
     }
 
     /// The same with words that another cell of the rank has sent.
     pub(super) fn pass_on_from(&mut self, other: &Self, from: &Range<usize>, to: usize) {
-        let source = other.send.at(from).cast_const();
-        let target = self.send.at(&(to..to + from.len()));
+        let source = other.send.at(&self.bytes_of(from)).cast_const();
+        let target = self.send.at(&self.bytes_of(&(to..to + from.len())));
         // SAFETY: as above; MPI at most reads what was sent, and these are the buffers of two cells.
-        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(source, target, from.len() * self.size) };
     }
 
     /// What has arrived.
-    pub(super) fn incoming(&self) -> &[u64] {
+    pub(super) fn incoming(&self) -> &[u8] {
         assert!(!self.receiving, "MPI still writes into the buffer");
-        self.receive.words()
+        bytes(self.receive.words())
     }
 
     /// Starts some.
@@ -212,6 +222,33 @@ impl PersistentRequests {
                 ffi::conset_requests_start(self.raw, to_c_int(which.start), to_c_int(which.len()))
             }
         })
+    }
+
+    /// Starts sends, of which those from `immediate` on are no persistent requests.
+    pub(super) fn start_sends(
+        &mut self,
+        which: Range<usize>,
+        immediate: usize,
+    ) -> Result<(), MpiError> {
+        self.start(which.start..immediate)?;
+        for at in immediate..which.end {
+            let message = self.immediate[at - self.receives].as_ref();
+            let message = message.expect("the send is no persistent request");
+            let (count, peer) = shape(message)?;
+            let (at, bytes) = (to_c_int(at), to_c_int(self.size));
+            let words = self.send.at(&self.bytes_of(&message.words)).cast_const();
+            self.sending = true;
+            call("start an exchange", || {
+                // SAFETY: `at` is below the array's length, and its request is done or was never
+                // started; there are `count` words of so many bytes in a buffer that is neither moved
+                // nor dropped before it is done.
+                unsafe {
+                    let comm = self.comm.raw();
+                    ffi::conset_send_now(comm, self.raw, at, words, count, bytes, peer, message.tag)
+                }
+            })?;
+        }
+        Ok(())
     }
 
     /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to
@@ -245,7 +282,7 @@ impl PersistentRequests {
     }
 
     /// All sends were seen done.
-    pub(super) fn sent_all(&mut self) {
+    pub(super) fn all_sent(&mut self) {
         self.sending = false;
     }
 
@@ -259,12 +296,13 @@ impl PersistentRequests {
         self.sending
     }
 
-    /// Cancels receives that were started and for which nothing was sent.
-    pub(super) fn cancel(&mut self) -> Result<(), MpiError> {
+    /// Cancels the receives from this one on, which were started; nothing was sent for them.
+    pub(super) fn cancel(&mut self, first: usize) -> Result<(), MpiError> {
         if self.receiving {
+            let count = self.receives.saturating_sub(first);
             call("cancel a receive", || {
                 // SAFETY: the receives lie in the array.
-                unsafe { ffi::conset_requests_cancel(self.raw, 0, to_c_int(self.receives)) }
+                unsafe { ffi::conset_requests_cancel(self.raw, to_c_int(first), to_c_int(count)) }
             })?;
             self.receiving = false;
         }
@@ -325,7 +363,7 @@ impl SingleRequest {
         call("send a message", || {
             // SAFETY: the words are kept, unchanged, until the request is done.
             unsafe {
-                let words = single.words.at(&(0..0));
+                let words = single.words.start.as_ptr();
                 ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
@@ -340,11 +378,12 @@ impl SingleRequest {
         tag: i32,
     ) -> Result<Self, MpiError> {
         let (count, peer) = shape(&MessageSpec { words: 0..words, rank, tag })?;
-        let single = Self { raw: array(1)?, words: Buffer::new(words), done: false };
+        let single =
+            Self { raw: array(1)?, words: Buffer::new(words * size_of::<u64>()), done: false };
         call("receive a message", || {
             // SAFETY: the words are kept, untouched, until the request is done.
             unsafe {
-                let words = single.words.at(&(0..0));
+                let words = single.words.start.as_ptr();
                 ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
@@ -384,10 +423,19 @@ impl Drop for SingleRequest {
 
 /// The words of the next message of a rank with a tag, if one has come.
 pub(super) fn probe(comm: &Comm, rank: usize, tag: i32) -> Result<Option<usize>, MpiError> {
-    let mut words = 0;
+    Ok(look_for(comm, to_c_int(rank), tag)?.map(|(_, words)| words))
+}
+
+/// The rank and the words of the next message with a tag, if one has come from any rank.
+pub(super) fn probe_any(comm: &Comm, tag: i32) -> Result<Option<(usize, usize)>, MpiError> {
+    look_for(comm, -1, tag)
+}
+
+fn look_for(comm: &Comm, peer: c_int, tag: i32) -> Result<Option<(usize, usize)>, MpiError> {
+    let (mut peer, mut words) = (peer, 0);
     call("look for a message", || {
-        // SAFETY: the shim writes one integer.
-        unsafe { ffi::conset_probe(comm.raw(), to_c_int(rank), tag, &raw mut words) }
+        // SAFETY: the shim writes two integers.
+        unsafe { ffi::conset_probe(comm.raw(), &raw mut peer, tag, &raw mut words) }
     })?;
-    Ok(usize::try_from(words).ok())
+    Ok(usize::try_from(words).ok().map(|words| (to_usize(peer), words)))
 }

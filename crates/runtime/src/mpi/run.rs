@@ -4,7 +4,7 @@
 //! waiting cell checks, each time it has its turn, whether it can continue. When all cells of a
 //! rank want to switch phases, or have ended, the rank enters the consensus ([`super::consensus`]);
 //! all ranks know the result, and a run that fails there fails on all of them with an error. If one
-//! rank finds alone that it cannot continue, the others cannot know, and it aborts the job.
+//! rank finds alone that it cannot continue, it tells the others ([`super::failure`]).
 //!
 //! The start and end of a run:
 //! * All ranks compare the digests of their images.
@@ -21,7 +21,7 @@ use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, Direction, Machine, Operation};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Waited};
 use super::comm::{Comm, check_thread};
 use super::ffi::to_c_int;
 use super::gather_at_root;
@@ -29,28 +29,33 @@ use super::message_layout::{TagAllocator, find_unbalanced};
 use super::message_queue::{Address, MpiMessageQueue};
 use super::mismatch::{CollectiveStep, MismatchDetector, StepLog};
 use super::nonblocking::{MpiRequestQueue, OldestRequest};
-use super::persistent_requests::PersistentExchange;
+use super::persistent_requests::{ExchangeKey, PersistentExchange};
 use super::port::MpiPort;
 use super::rank_map::RankMap;
+use super::walks::{RankTree, TreeKey};
 use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::{MpiError, RunError};
 use crate::executor::{CellCoroutine, ProgramOutcome, RunSetup, discard, run_program};
 use crate::loaded_image::LoadedImage;
+use crate::patience::Patience;
 use crate::port::{By, Context};
 use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
+use crate::word;
 
 /// What a cell waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitState {
     Nothing,
     /// The end of an exchange of a set.
-    Exchange(usize, By),
+    Exchange(ExchangeKey),
     /// Its nonblocking exchanges.
     Requests,
+    /// Its neighbours in a tree.
+    Walk(TreeKey),
     /// Cells of its own rank, to read what it sent them last in an exchange of a set.
-    Readers(usize, By),
+    Readers(ExchangeKey),
     Word(usize, ConnectionId),
     MessageSpec(CellId),
     Switch(Context),
@@ -63,7 +68,8 @@ pub(super) struct Rank<'w> {
     pub(super) loaded: &'w LoadedImage,
     pub(super) rank_map: RankMap,
     pub(super) messages: MpiMessageQueue,
-    exchange: RefCell<BTreeMap<(usize, bool), Rc<PersistentExchange>>>,
+    exchange: RefCell<BTreeMap<ExchangeKey, Rc<PersistentExchange>>>,
+    pub(super) trees: RefCell<BTreeMap<TreeKey, Rc<RankTree>>>,
     /// The nonblocking exchanges of the cells.
     pub(super) requests: MpiRequestQueue,
     /// By row of this rank's cells.
@@ -99,18 +105,31 @@ pub(crate) fn run<R>(
 ) -> Result<(Vec<R>, RunReport), RunError> {
     check_thread()?;
     let _busy = comm.occupy()?;
-    if comm.size() > 1 {
-        comm.abort_on_panic();
-    }
+    let _unwinding = AbortOnUnwind(comm);
     let rank = Rank::new(comm, setup.loaded)?;
     let result = rank.run(setup.stack_size, program);
-    if let (Err(error), false) = (&result, rank.known_to_all.get() || comm.size() == 1) {
-        if let RunError::Mpi(MpiError::Missing { .. }) = error {
-            comm.abort_after_time_out(error);
+    if let Err(error) = &result {
+        rank.announce(error);
+        drop(rank);
+        if comm.size() > 1
+            && let Err(problem) = comm.renew()
+        {
+            comm.abort_because(&problem);
         }
-        comm.abort_because(error);
     }
     result
+}
+
+/// Ends the job if a run is left by a panic: that is a bug of the runtime, as programs cannot
+/// unwind it, and the other ranks would wait for ever.
+struct AbortOnUnwind<'a>(&'a Comm);
+
+impl Drop for AbortOnUnwind<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.0.size() > 1 {
+            self.0.abort(101);
+        }
+    }
 }
 
 /// The cells of this rank.
@@ -139,6 +158,7 @@ impl<'w> Rank<'w> {
             rank_map,
             messages: MpiMessageQueue::new(comm.clone()),
             exchange: RefCell::default(),
+            trees: RefCell::default(),
             requests: MpiRequestQueue::new(own),
             waits: RefCell::new(vec![WaitState::Nothing; own]),
             switches: Slot::new(0),
@@ -180,6 +200,7 @@ impl<'w> Rank<'w> {
                     call: Call::default(),
                     active: 0,
                     order: Vec::new(),
+                    arrived: Vec::new(),
                 };
                 run_program(program, &mut Cell::new((id, bounds), self.loaded, &mut port))
             };
@@ -192,14 +213,13 @@ impl<'w> Rank<'w> {
         results.resize_with(cells.len(), || None);
         if let Err(error) = self.drive(&mut coroutines, &mut results) {
             self.stop(error.clone());
-            if self.known_to_all.get() || self.comm.size() == 1 {
-                // The error that there is says more than one of closing.
-                let _ = self.close(&mut Backoff::new(CLOSING));
-                for coroutine in &mut coroutines {
-                    while coroutine.started() && !coroutine.done() {
-                        // The program returns or is unwound; its outcome does not matter.
-                        discard(coroutine.resume(()));
-                    }
+            self.announce(&error);
+            // The error that there is says more than one of closing.
+            let _ = self.close(&mut Backoff::new(CLOSING));
+            for coroutine in &mut coroutines {
+                while coroutine.started() && !coroutine.done() {
+                    // The program returns or is unwound; its outcome does not matter.
+                    discard(coroutine.resume(()));
                 }
             }
             return Err(error);
@@ -258,9 +278,13 @@ impl<'w> Rank<'w> {
             }
             let waited = if self.tested.take() { backoff.wait_busy() } else { backoff.wait() };
             match waited {
-                Ok(false) => {}
-                Ok(true) => self.compare_steps()?,
-                Err(milliseconds) => return Err(self.awaited(milliseconds).into()),
+                Waited::Briefly => {}
+                Waited::Long => self.compare_steps()?,
+                Waited::Report(time) => {
+                    self.compare_steps()?;
+                    self.comm.report_wait(&self.awaited(time));
+                }
+                Waited::TimedOut(time) => return Err(self.awaited(time).into()),
             }
         }
     }
@@ -271,7 +295,7 @@ impl<'w> Rank<'w> {
         for exchange in self.exchange.borrow().values() {
             exchange.close(backoff)?;
         }
-        Ok(())
+        self.trees.borrow().values().try_for_each(|tree| Ok(tree.close()?))
     }
 
     /// Advances all nonblocking exchanges without waiting.
@@ -302,34 +326,45 @@ impl<'w> Rank<'w> {
         self.error.borrow().is_some()
     }
 
-    /// The wires of a set; laid when they are first asked for.
-    pub(super) fn exchange(&self, set: usize, by: By) -> Result<Rc<PersistentExchange>, RunError> {
-        let phased = by == By::Phases;
-        if let Some(exchange) = self.exchange.borrow().get(&(set, phased)) {
+    /// The exchange of a set; laid out when it is first asked for.
+    pub(super) fn exchange(&self, key: ExchangeKey) -> Result<Rc<PersistentExchange>, RunError> {
+        if let Some(exchange) = self.exchange.borrow().get(&key) {
             return Ok(exchange.clone());
         }
-        let image = &*self.loaded.image;
+        let (image, ExchangeKey { set, by, size }) = (&*self.loaded.image, key);
+        let phased = by == By::Phases;
         let unequal = if phased { find_unbalanced(image, set) } else { None };
         if let Some((phase, connection, sent, received)) = unequal {
             let phase = self.loaded.phase_name(set, phase);
             return Err(MpiError::Unequal { phase, connection, sent, received }.into());
         }
         let ends = &self.loaded.sets[set];
-        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
-        // by one that failed.
-        let turn = self.comm.runs() % TURNS;
-        let sets = to_u64(image.sets().len());
-        let part = (turn * sets + to_u64(set)) * 2 + u64::from(phased);
-        let mut tags = TagAllocator::new(self.bulk, part, TURNS * sets * 2);
+        let mut tags = self.tags(set, TagUse::Exchange(by, size));
         let exchange = Rc::new(PersistentExchange::new(
             &self.comm,
             &self.rank_map,
             &mut tags,
-            (image, set, by),
+            (image, key),
             (&|cell| ends.outgoing.of(cell), &|cell| ends.incoming.of(cell)),
         )?);
-        self.exchange.borrow_mut().insert((set, phased), exchange.clone());
+        self.exchange.borrow_mut().insert(key, exchange.clone());
         Ok(exchange)
+    }
+
+    /// The tags of a set's messages.
+    pub(super) fn tags(&self, set: usize, purpose: TagUse) -> TagAllocator {
+        // Runs of a communicator take turns with tags, so that nothing is taken for what was left
+        // by one that failed.
+        let turn = self.comm.runs() % TURNS;
+        let sets = to_u64(self.loaded.image.sets().len());
+        let purpose = match purpose {
+            TagUse::Exchange(by, size) => {
+                u64::from(size.trailing_zeros()) * 2 + u64::from(by == By::Phases)
+            }
+            TagUse::Tree(down) => 2 * word::SIZES + u64::from(down),
+        };
+        let part = (turn * sets + to_u64(set)) * PURPOSES + purpose;
+        TagAllocator::new(self.bulk, part, TURNS * sets * PURPOSES)
     }
 
     /// The address of the word of an element operation.
@@ -380,15 +415,17 @@ impl<'w> Rank<'w> {
 
     pub(super) fn awaited_by(&self, row: usize, waits: WaitState) -> (String, Vec<CellId>) {
         match waits {
-            WaitState::Exchange(set, by) => self.awaited_in(row, set, by),
-            WaitState::Readers(set, by) => self.awaited_readers(row, set, by),
+            WaitState::Exchange(key) => self.awaited_in(row, key),
+            WaitState::Readers(key) => self.awaited_readers(row, key),
             WaitState::Requests => match self.requests.oldest(row) {
-                Some(OldestRequest { set, started: true, .. }) => {
-                    self.awaited_in(row, set, By::Phases)
-                }
-                Some(OldestRequest { set, .. }) => self.awaited_readers(row, set, By::Phases),
+                Some(OldestRequest { key, started: true, .. }) => self.awaited_in(row, key),
+                Some(OldestRequest { key, .. }) => self.awaited_readers(row, key),
                 None => Default::default(),
             },
+            WaitState::Walk(key) => {
+                let name = format!("the collective over {}", self.loaded.set(key.0).name());
+                (name, self.awaited_in_tree(row, key).into_iter().collect())
+            }
             WaitState::Word(set, connection) => {
                 let source = self.loaded.set(set).get(connection).source;
                 (format!("a word of {connection}"), vec![source])
@@ -398,9 +435,16 @@ impl<'w> Rank<'w> {
         }
     }
 
+    /// The neighbour in a tree for which a cell waits.
+    pub(super) fn awaited_in_tree(&self, row: usize, key: TreeKey) -> Option<CellId> {
+        self.trees.borrow().get(&key).and_then(|tree| tree.awaited(row))
+    }
+
     /// The phase that a cell's exchange is in, and for whom it waits there.
-    pub(super) fn awaited_in(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
-        let Ok(exchange) = self.exchange(set, by) else { return Default::default() };
+    pub(super) fn awaited_in(&self, row: usize, key: ExchangeKey) -> (String, Vec<CellId>) {
+        let (ExchangeKey { set, by, .. }, Ok(exchange)) = (key, self.exchange(key)) else {
+            return Default::default();
+        };
         let awaited = exchange.awaited(row, self.rank_map.cells_of(self.comm.rank()));
         let phase = awaited.first().map(|first| first.phase);
         let name = phase.map(|phase| match by {
@@ -415,9 +459,11 @@ impl<'w> Rank<'w> {
         (name.unwrap_or_default(), cells)
     }
 
-    /// The cells of this rank that have not read what a cell sent them.
-    fn awaited_readers(&self, row: usize, set: usize, by: By) -> (String, Vec<CellId>) {
-        let Ok(exchange) = self.exchange(set, by) else { return Default::default() };
+    /// The cells that have not read what a cell sent them.
+    fn awaited_readers(&self, row: usize, key: ExchangeKey) -> (String, Vec<CellId>) {
+        let (ExchangeKey { set, by, .. }, Ok(exchange)) = (key, self.exchange(key)) else {
+            return Default::default();
+        };
         let cells = self.rank_map.cells_of(self.comm.rank());
         let readers = exchange.readers(row, cells);
         (format!("the last exchange of {}", self.set_name(set, by)), readers)
@@ -432,11 +478,26 @@ impl<'w> Rank<'w> {
     }
 }
 
+/// What the tags of a set are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TagUse {
+    /// Its exchanges, in words of so many bytes.
+    Exchange(By, usize),
+    /// Walks over it as a tree; whether it leads from the root only.
+    Tree(bool),
+}
+
+/// The number of uses.
+const PURPOSES: u64 = 2 * word::SIZES + 2;
+
 /// Runs of a communicator that have tags of their own, one after the other.
 const TURNS: u64 = 4;
 
-/// How long a run that failed on all ranks waits for messages to leave.
-const CLOSING: Duration = Duration::from_millis(200);
+/// How long a run that failed waits for messages to leave.
+const CLOSING: Patience = Patience {
+    report_after: Duration::from_millis(200),
+    time_out: Some(Duration::from_millis(200)),
+};
 
 /// How many awaited ranks an error text names at least before it stops.
 const NAMED: usize = 8;

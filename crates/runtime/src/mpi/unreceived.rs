@@ -8,11 +8,13 @@
 use conset_ir::convert::{to_u32, to_u64, to_usize};
 use conset_ir::{CellId, ConnectionId, Direction};
 
+use super::backoff::{Backoff, Waited};
 use super::ffi::to_c_int;
 use super::gather_at_root::{Participants, gather_at_root};
 use super::message_queue::Address;
 use super::run::Rank;
 use crate::error::{MpiError, RunError};
+use crate::patience::{Patience, REPORT_AFTER};
 
 impl Rank<'_> {
     /// Messages were sent and not received. Removes them, so that the next run does not receive them,
@@ -20,13 +22,16 @@ impl Rank<'_> {
     pub(super) fn find_unreceived(&self, sent: u64, received: u64) -> Result<RunError, RunError> {
         let addresses = self.addresses_in();
         let (mut count, mut first) = (0, vec![u64::MAX; 4]);
-        let mut backoff = self.comm.backoff();
+        let mut backoff = Backoff::new(Patience {
+            report_after: REPORT_AFTER,
+            time_out: Some(self.comm.patience().time_out.unwrap_or(REPORT_AFTER)),
+        });
         let active = self.rank_map.active();
         let participants = Participants {
             senders: active,
             receivers: active,
             unlimited: false,
-            meanwhile: &|| Ok(()),
+            meanwhile: &|| self.check_failures(),
         };
         loop {
             for (left, from) in &addresses {
@@ -54,7 +59,7 @@ impl Rank<'_> {
                 return Ok(self.unreceived(&UnreceivedItem::read([kind, one, two]), words));
             }
             // It is still on its way.
-            if backoff.wait().is_err() {
+            if let Waited::TimedOut(_) = backoff.wait() {
                 return Ok(MpiError::LeftOver { sent, received }.into());
             }
         }

@@ -12,7 +12,7 @@ use super::packing::ExchangeLists;
 use crate::cell::Cell;
 use crate::error::{CellError, PlanUse};
 use crate::lists::{Number, Op};
-use crate::port::{By, WireBuffers};
+use crate::port::{ArrivedRows, By};
 
 /// The copies of a cell's shared items: where they arrive, in the order of their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Copies {
     /// Combines what came in, and what is there, in the order of the cells.
     fn combine<W: Number>(
         &self,
-        buffers: &WireBuffers,
+        rows: &ArrivedRows<'_>,
         width: usize,
         vector: &mut [W],
         combine: impl Fn(W, W) -> W,
@@ -60,10 +60,8 @@ impl Copies {
             let from = convert::index(position) * width;
             for (offset, value) in vector[from..from + width].iter_mut().enumerate() {
                 let arrived = |&(row, index): &(u32, u32)| {
-                    W::from_bits(
-                        buffers.incoming[convert::index(row)]
-                            [convert::index(index) * width + offset],
-                    )
+                    let first = (convert::index(index) * width + offset) * size_of::<W>();
+                    W::read_from(&rows.row(convert::index(row))[first..first + size_of::<W>()])
                 };
                 let own = match lower.split_first() {
                     None => *value,
@@ -87,17 +85,17 @@ impl Plan {
     pub(super) fn combine_copies<W: Number>(
         &self,
         cell: CellId,
-        buffers: &WireBuffers,
+        rows: &ArrivedRows<'_>,
         op: Op,
         x: &mut [W],
     ) {
         let (copies, width) = (self.copies(cell), self.block());
         // A loop for each operation, so that none is chosen within.
         match op {
-            Op::Copy => copies.combine(buffers, width, x, |lowest, _| lowest),
-            Op::Add => copies.combine(buffers, width, x, |a, b| Op::Add.apply(a, b)),
-            Op::Min => copies.combine(buffers, width, x, |a, b| Op::Min.apply(a, b)),
-            Op::Max => copies.combine(buffers, width, x, |a, b| Op::Max.apply(a, b)),
+            Op::Copy => copies.combine(rows, width, x, |lowest, _| lowest),
+            Op::Add => copies.combine(rows, width, x, |a, b| Op::Add.apply(a, b)),
+            Op::Min => copies.combine(rows, width, x, |a, b| Op::Min.apply(a, b)),
+            Op::Max => copies.combine(rows, width, x, |a, b| Op::Max.apply(a, b)),
         }
     }
 }
@@ -200,8 +198,8 @@ impl Cell<'_> {
         x: &mut [W],
     ) -> Result<(), CellError> {
         let id = self.id();
-        self.exchange_buffers(plan, by, &mut [x], |buffers, _, vectors| {
-            plan.combine_copies(id, buffers, op, &mut *vectors[0]);
+        self.exchange_buffers(plan, by, &mut [x], |rows, _, vectors| {
+            plan.combine_copies(id, rows, op, &mut *vectors[0]);
         })
     }
 }

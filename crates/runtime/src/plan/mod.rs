@@ -26,6 +26,7 @@ mod combine;
 mod nonblocking;
 mod packing;
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use conset_ir::convert::index;
@@ -36,7 +37,7 @@ use crate::error::{CellError, PlanError, PlanUse};
 use crate::layout::Layout;
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::phase::SetRef;
-use crate::port::{By, WireBuffers};
+use crate::port::{ArrivedRows, By, WireBuffers};
 use crate::requests::next_serial;
 use crate::word::Word;
 use combine::Copies;
@@ -181,14 +182,16 @@ impl Plan {
         self.image.sets()[self.set].set.name().to_owned()
     }
 
-    /// WireBuffers for one exchange of a cell.
-    fn take_buffers(&self, cell: CellId) -> WireBuffers {
+    /// Buffers for one exchange of a cell, of words of so many bytes.
+    fn take_buffers(&self, cell: CellId, size: usize) -> WireBuffers {
         let plan = &self.cells[cell.index()];
         let free = plan.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.unwrap_or_else(|| {
-            let words = |&x: &ConnectionId| self.layout.send_of(x).len() * self.block;
-            WireBuffers::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words))
-        })
+        if let Some(mut buffers) = free {
+            buffers.set_size(size);
+            return buffers;
+        }
+        let words = |&x: &ConnectionId| self.layout.send_of(x).len() * self.block;
+        WireBuffers::new(plan.outgoing.iter().map(words), plan.incoming.iter().map(words), size)
     }
 
     fn give_back(&self, cell: CellId, buffers: WireBuffers) {
@@ -348,29 +351,36 @@ impl Cell<'_> {
         op: Op,
         vectors: &mut [&mut [W]],
     ) -> Result<(), CellError> {
-        self.exchange_buffers(plan, by, vectors, |buffers, lists, vectors| {
-            buffers.unpack(lists, op, vectors);
+        self.exchange_buffers(plan, by, vectors, |rows, lists, vectors| {
+            for row in 0..lists.incoming.len() {
+                lists.unpack(op, vectors, (row, 0), rows.row(row));
+            }
         })
     }
 
-    /// Packs the vectors into buffers of the plan, exchanges them, and hands them to `unpack`.
+    /// Exchanges the words of vectors, and hands those that came in to `read`.
     #[track_caller]
     fn exchange_buffers<W: Number>(
         &mut self,
         plan: &Plan,
         by: By,
         vectors: &mut [&mut [W]],
-        unpack: impl FnOnce(&WireBuffers, &ExchangeLists<'_>, &mut [&mut [W]]),
+        mut read: impl FnMut(&ArrivedRows<'_>, &ExchangeLists<'_>, &mut [&mut [W]]),
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
         self.wait_all()?;
-        let mut buffers = plan.take_buffers(self.id());
+        let mut buffers = plan.take_buffers(self.id(), size_of::<W>());
         let lists = plan.lists(self.id());
-        buffers.pack(&lists, vectors);
+        // The transport packs before it reads, one after the other.
+        let vectors = RefCell::new(vectors);
         // On an error the buffers are dropped: the run has ended.
-        self.exchange_now(by, plan.set, &buffers.outgoing, &mut buffers.incoming)?;
-        unpack(&buffers, &lists, vectors);
+        self.exchange_packed(
+            (by, plan.set, size_of::<W>()),
+            &mut buffers,
+            &mut |at, wire| lists.pack(&vectors.borrow(), at, wire),
+            &mut |rows| read(rows, &lists, &mut vectors.borrow_mut()),
+        )?;
         plan.give_back(self.id(), buffers);
         Ok(())
     }

@@ -20,7 +20,7 @@ use super::Plan;
 use crate::cell::Cell;
 use crate::error::{CellError, PlanUse};
 use crate::lists::{Number, Op};
-use crate::port::WirePosition;
+use crate::port::{ArrivedRows, RawWords, WirePosition};
 use crate::requests::{MAX_REQUESTS, Pending, Request};
 
 impl Cell<'_> {
@@ -80,8 +80,9 @@ impl Cell<'_> {
         }
         let id = self.id();
         let (number, lists) = (self.requests.started, plan.lists(id));
-        let mut pack = |at: WirePosition, wire: &mut [u64]| lists.pack(vectors, at, wire);
-        self.start_exchange(number, plan.set, plan.take_buffers(id), &mut pack)?;
+        let mut pack = |at: WirePosition, wire: &mut [u8]| lists.pack(vectors, at, wire);
+        let buffers = plan.take_buffers(id, size_of::<W>());
+        self.start_exchange(number, plan.set, buffers, &mut pack)?;
         self.requests.started += 1;
         self.requests.active.push(Request {
             number,
@@ -147,13 +148,15 @@ impl Cell<'_> {
         let buffers = match vectors {
             [x] if request.in_order => {
                 self.ask(|port| port.wait(number))?;
-                let buffers = self.port.take(number);
-                plan.combine_copies(id, &buffers, op, x);
+                let mut buffers = self.port.take(number);
+                let rows: Vec<RawWords> = buffers.incoming.raw().collect();
+                // SAFETY: the buffers are this cell's own, and not touched meanwhile.
+                plan.combine_copies(id, &unsafe { ArrivedRows::new(&rows) }, op, x);
                 buffers
             }
             _ => {
                 let lists = plan.lists(id);
-                let mut unpack = |at: WirePosition, wire: &[u64]| {
+                let mut unpack = |at: WirePosition, wire: &[u8]| {
                     lists.unpack(op, vectors, at, wire);
                 };
                 self.ask(|port| port.read(number, &mut unpack))?

@@ -1,8 +1,7 @@
 //! Packing and unpacking between vectors and the words of each connection.
 //!
 //! The words of an item are contiguous in the buffer of a connection, those of several vectors one
-//! vector after the other. Buffers hold 64 bits per word for every type, so that one plan serves
-//! all.
+//! vector after the other. Buffers hold as many bytes per word as its type has; one plan serves all.
 //!
 //! The words of a single vector take the shorter path of [`CellLists::pack`].
 
@@ -13,7 +12,7 @@ use conset_ir::{CellId, ConnectionId};
 use super::{CellPlan, Plan};
 use crate::layout::Layout;
 use crate::lists::{CellLists, Number, Op, each_item};
-use crate::port::{WireBuffers, WirePosition};
+use crate::port::WirePosition;
 use crate::word::Word;
 
 /// What goes where: one cell's part of a layout.
@@ -53,13 +52,14 @@ impl ExchangeLists<'_> {
         &self,
         vectors: &[V],
         (row, first): WirePosition,
-        wire: &mut [u64],
+        wire: &mut [u8],
     ) {
         if let [vector] = vectors {
             return self.one.pack((row, first), vector.as_ref(), wire);
         }
         let positions = self.layout.send_of(self.outgoing[row]);
-        let words = first..first + wire.len();
+        let size = size_of::<W>();
+        let words = first..first + wire.len() / size;
         let mut lanes = 0..0;
         for vector in vectors.iter().map(AsRef::as_ref) {
             let width = self.width(vector.len());
@@ -67,8 +67,9 @@ impl ExchangeLists<'_> {
             each_item(positions, self.block, words.clone(), |words, position, offset| {
                 let (words, at) = intersection(&lanes, words, offset);
                 let item = &vector[position * width + at..][..words.len()];
-                for (word, value) in wire[words].iter_mut().zip(item) {
-                    *word = value.to_bits();
+                let wire = wire[words.start * size..words.end * size].chunks_exact_mut(size);
+                for (word, value) in wire.zip(item) {
+                    value.write_to(word);
                 }
             });
         }
@@ -80,13 +81,14 @@ impl ExchangeLists<'_> {
         op: Op,
         vectors: &mut [V],
         (row, first): WirePosition,
-        wire: &[u64],
+        wire: &[u8],
     ) {
         if let [vector] = vectors {
             return self.one.unpack((row, first), op, wire, vector.as_mut());
         }
         let positions = self.layout.receive_of(self.incoming[row]);
-        let words = first..first + wire.len();
+        let size = size_of::<W>();
+        let words = first..first + wire.len() / size;
         let mut lanes = 0..0;
         for vector in vectors.iter_mut().map(AsMut::as_mut) {
             let width = self.width(vector.len());
@@ -94,8 +96,9 @@ impl ExchangeLists<'_> {
             each_item(positions, self.block, words.clone(), |words, position, offset| {
                 let (words, at) = intersection(&lanes, words, offset);
                 let item = &mut vector[position * width + at..][..words.len()];
-                for (value, &word) in item.iter_mut().zip(&wire[words]) {
-                    *value = op.apply(*value, W::from_bits(word));
+                let wire = wire[words.start * size..words.end * size].chunks_exact(size);
+                for (value, word) in item.iter_mut().zip(wire) {
+                    *value = op.apply(*value, W::read_from(word));
                 }
             });
         }
@@ -111,29 +114,4 @@ fn intersection(lanes: &Range<usize>, words: Range<usize>, offset: usize) -> (Ra
         return (words.start..words.start, 0);
     }
     (words.start + begin - offset..words.start + end - offset, begin - lanes.start)
-}
-
-impl WireBuffers {
-    /// Puts what goes out into the buffers.
-    pub(super) fn pack<W: Word, V: AsRef<[W]>>(
-        &mut self,
-        lists: &ExchangeLists<'_>,
-        vectors: &[V],
-    ) {
-        for (row, wire) in self.outgoing.iter_mut().enumerate() {
-            lists.pack(vectors, (row, 0), wire);
-        }
-    }
-
-    /// Copies what came in to the vectors, or combines it with what is there.
-    pub(super) fn unpack<W: Number, V: AsMut<[W]>>(
-        &self,
-        lists: &ExchangeLists<'_>,
-        op: Op,
-        vectors: &mut [V],
-    ) {
-        for (row, wire) in self.incoming.iter().enumerate() {
-            lists.unpack(op, vectors, (row, 0), wire);
-        }
-    }
 }

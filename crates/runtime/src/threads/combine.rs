@@ -19,8 +19,8 @@ pub(super) struct RemoteWords {
 /// Combines what is at `there` into the positions.
 ///
 /// # Safety
-/// The words can be read, as many as there are positions, times `block`; `here` can be written at
-/// the positions; what is written is not read.
+/// The words can be read, as many as there are positions, times `block`, each as large as a `W`;
+/// `here` can be written at the positions; what is written is not read.
 pub(super) unsafe fn combine_from<W: Number>(
     op: Op,
     positions: &[u32],
@@ -49,27 +49,20 @@ unsafe fn with_source<W: Number>(
     here: *mut W,
     keep: impl Fn(W, W) -> W,
 ) {
-    let same_size = there.row.size == size_of::<W>();
     let words = there.row.pointer.cast::<W>();
-    // SAFETY: positions and places are within both vectors; where the sizes are equal a word
-    // there has a `W`'s bits.
+    // SAFETY: positions and places are within both vectors, whose words have the same size, so that
+    // a word there has a `W`'s bits.
     unsafe {
-        match (there.positions.is_null(), same_size, block.max(there.block)) {
-            (true, true, _) => {
-                each(positions, block, here, |place| words.add(place).read(), &keep);
-            }
-            (false, true, 1) => {
+        match (there.positions.is_null(), block.max(there.block)) {
+            (true, _) => each(positions, block, here, |place| words.add(place).read(), &keep),
+            (false, 1) => {
                 let at =
                     |place: usize| words.add(convert::index(*there.positions.add(place))).read();
                 each(positions, 1, here, at, &keep);
             }
-            (false, true, _) => {
+            (false, _) => {
                 let at = |place| words.add(there.place(place)).read();
                 each(positions, block, here, at, &keep);
-            }
-            (packed, false, _) => {
-                let at = |place| if packed { place } else { there.place(place) };
-                each(positions, block, here, |place| W::from_bits(there.row.get(at(place))), &keep);
             }
         }
     }

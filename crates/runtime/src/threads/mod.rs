@@ -11,6 +11,8 @@
 //!   a message does not wait either: it is copied into the inbox of its target.
 //! * An exchange is one step, not one per phase; a cell cannot take part in it by instantiating its
 //!   phases.
+//! * A tree is walked in one step, too: whichever cell comes last to a branch combines it, in the
+//!   order of the tree (module `tree`).
 //! * The values of a nonblocking exchange can be read as soon as it is started. The target cells
 //!   copy them when they test, complete an exchange or wait (module `nonblocking`). Completing an
 //!   exchange waits for its incoming words, not for the readers of its outgoing words.
@@ -19,9 +21,10 @@
 //! A run ends as soon as any cell fails or panics, cells make different collective calls, or no
 //! cell can ever continue. The latter is detected exactly, without a time-out
 //! (`sync::IdleDetector`). A cell that computes without calling the library is waited for without
-//! limit unless there is a time-out ([`ThreadOptions::time_out`]). Cells that poll may still do
-//! something else: they are stopped at once if a source has ended, and otherwise after the
-//! time-out, 10 seconds by default (module `watchdog`).
+//! limit unless there is a time-out ([`ThreadOptions::time_out`], or the environment variable
+//! `CONSET_TIMEOUT`, in seconds), and so are cells that poll, which may still do something else,
+//! unless a source has ended. Waits of 10 seconds, then 20, 40, ... are reported on standard error
+//! (module `watchdog`).
 
 mod combine;
 mod inbox;
@@ -30,6 +33,7 @@ mod outcome;
 mod port;
 mod published_buffers;
 mod shared_state;
+mod tree;
 mod watchdog;
 mod worker;
 
@@ -40,6 +44,7 @@ use conset_ir::CellId;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::executor::RunSetup;
+use crate::patience::{Patience, REPORT_AFTER, time_out_of_environment};
 use crate::report::RunReport;
 use shared_state::{RunFailure, SharedState};
 use worker::{WorkerResult, run_worker};
@@ -50,18 +55,22 @@ use worker::{WorkerResult, run_worker};
 pub struct ThreadOptions {
     /// Number of threads, at most one per cell; one per core if `None`.
     pub workers: Option<usize>,
-    /// The longest time between two calls of a cell; no limit if `None`. Also how long
-    /// cells may do nothing but test ([`Cell::test`]) while all others wait; 10 seconds if `None`.
-    /// Deadlocks are detected without it. A cell that takes longer ends the run with
-    /// [`RunError::TimeOut`] at its next call, and the process if it makes none for as long again
-    /// (10 seconds at least), as a thread cannot be ended from outside.
+    /// The longest time between two calls of a cell, and the longest time in which cells may do
+    /// nothing but test ([`Cell::test`]) while all others wait. If `None`, that of the environment
+    /// variable `CONSET_TIMEOUT` (in seconds), or no limit. Deadlocks are detected without it. A cell
+    /// that takes longer ends the run with [`RunError::TimeOut`] at its next call, and the process if
+    /// it makes none for as long again (10 seconds at least), as a thread cannot be ended from
+    /// outside.
     pub time_out: Option<Duration>,
+    /// The length of a wait that is reported on standard error, with who waits for what; the next
+    /// report of the run is for twice as long, and so on. 10 seconds if `None`.
+    pub report_after: Option<Duration>,
 }
 
 impl ThreadOptions {
     /// Options with this number of threads.
     pub const fn workers(workers: usize) -> Self {
-        Self { workers: Some(workers), time_out: None }
+        Self { workers: Some(workers), time_out: None, report_after: None }
     }
 
     /// Sets the longest time between two calls of a cell.
@@ -69,6 +78,23 @@ impl ThreadOptions {
     pub fn time_out(mut self, time_out: impl Into<Option<Duration>>) -> Self {
         self.time_out = time_out.into();
         self
+    }
+
+    /// Sets the length of a wait that is reported.
+    #[must_use]
+    pub fn report_after(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.report_after = time.into();
+        self
+    }
+
+    fn patience(&self) -> Result<Patience, RunError> {
+        let time_out = match self.time_out {
+            Some(time_out) => Some(time_out),
+            None => {
+                time_out_of_environment().map_err(|value| RunError::TimeOutSetting { value })?
+            }
+        };
+        Ok(Patience { report_after: self.report_after.unwrap_or(REPORT_AFTER), time_out })
     }
 
     fn count(&self, cells: usize) -> usize {
@@ -92,7 +118,8 @@ pub(crate) fn run<R: Send>(
 ) -> Result<(Vec<R>, RunReport), RunError> {
     let cells: Vec<CellId> = setup.loaded.image.machine().endpoints().collect();
     let workers = options.count(cells.len());
-    let mut state = SharedState::new(setup.loaded, workers, options.time_out);
+    let patience = options.patience()?;
+    let mut state = SharedState::new(setup.loaded, workers, patience);
     let shared = &state;
     let left: Vec<WorkerResult<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
@@ -106,7 +133,7 @@ pub(crate) fn run<R: Send>(
                 }
             }
         }
-        if let Some(time_out) = options.time_out {
+        if let Some(time_out) = patience.time_out {
             watchdog::monitor(shared, &threads, time_out);
         }
         let joined = threads.into_iter().map(|thread| thread.join().expect("workers do not panic"));

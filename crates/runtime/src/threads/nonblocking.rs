@@ -54,7 +54,7 @@ use super::shared_state::SharedState;
 use super::worker::{WaitCondition, WaitReason};
 use crate::call::Collective;
 use crate::executor::Resume;
-use crate::port::{Stopped, UnpackFn, WireBuffers};
+use crate::port::{Stopped, UnpackFn, WireBuffers, WireRows};
 use crate::sync::WINDOW;
 
 /// Exchanges of a set that a cell may have ended while they are still being read.
@@ -80,7 +80,7 @@ struct ThreadRequest {
     number: u64,
     step: u64,
     set: usize,
-    incoming: Vec<Vec<u64>>,
+    incoming: WireRows,
     /// Rows of `incoming` that have not been read.
     unread: Vec<u32>,
     /// The set of the phase that the start left, and how often it was left: its words are still to be counted.
@@ -130,7 +130,7 @@ impl<'b> ThreadPort<'_, 'b> {
         unsafe { self.state.buffers[self.id.index()].put(self.step, outgoing) };
         self.publish();
         let mut unread = self.nonblocking.lists.pop().unwrap_or_default();
-        let rows = (0u32..).zip(&incoming).filter(|(_, words)| !words.is_empty());
+        let rows = (0u32..).zip(incoming.iter()).filter(|(_, words)| !words.is_empty());
         unread.extend(rows.map(|(row, _)| row));
         let step = self.step;
         self.nonblocking.unreturned.push_back(PublishedExchange {
@@ -191,7 +191,7 @@ impl<'b> ThreadPort<'_, 'b> {
         for (row, &connection) in state.loaded.sets[set].incoming.of(id).iter().enumerate() {
             let request = &self.nonblocking.requests[at];
             if request.unread.binary_search(&to_u32(row)).is_err() {
-                unpack((row, 0), &request.incoming[row]);
+                unpack((row, 0), request.incoming.row(row));
                 continue;
             }
             let source = state.loaded.set(set).get(connection).source;
@@ -200,7 +200,7 @@ impl<'b> ThreadPort<'_, 'b> {
             // SAFETY: as in `read`.
             let words = unsafe { published_words(state, (step, set), connection) };
             unpack((row, 0), words);
-            self.worker.moved(words.len());
+            self.worker.moved(words.len() / self.nonblocking.requests[at].incoming.size());
         }
         self.nonblocking.requests[at].unread.clear();
         self.read_requests(number)?;
@@ -227,7 +227,7 @@ impl<'b> ThreadPort<'_, 'b> {
         {
             published.ended = true;
         }
-        let outgoing = outgoing.unwrap_or_else(|| self.outgoing_of(set));
+        let outgoing = outgoing.unwrap_or_else(|| self.outgoing_of(set, incoming.size()));
         WireBuffers { outgoing, incoming }
     }
 
@@ -263,8 +263,8 @@ impl<'b> ThreadPort<'_, 'b> {
             // SAFETY: the source has published the step, at which it publishes its outgoing words, as this
             // cell does. This cell is done with the step when all is read (`arrived`).
             let words = unsafe { published_words(state, (step, set), connection) };
-            incoming[index(row)].copy_from_slice(words);
-            self.worker.moved(words.len());
+            incoming.row_mut(index(row)).copy_from_slice(words);
+            self.worker.moved(words.len() / incoming.size());
             false
         });
         let Some((phase_of, times)) = *left else { return Ok(unread.is_empty()) };
@@ -363,20 +363,22 @@ impl<'b> ThreadPort<'_, 'b> {
         &mut spare[set]
     }
 
-    /// Buffers for the outgoing words of a set, that no cell reads.
-    fn outgoing_of(&mut self, set: usize) -> Outgoing {
+    /// Buffers for the outgoing words of a set, of so many bytes each, that no cell reads.
+    fn outgoing_of(&mut self, set: usize, size: usize) -> Outgoing {
         let kept = |published: &PublishedExchange| {
             published.ended && published.set == set && self.reader_of(*published).is_none()
         };
-        if let Some(row) = self.nonblocking.unreturned.iter().position(kept) {
-            return self.take_back(row);
-        }
-        if let Some(outgoing) = self.spare(set).pop() {
+        let read = match self.nonblocking.unreturned.iter().position(kept) {
+            Some(row) => Some(self.take_back(row)),
+            None => self.spare(set).pop(),
+        };
+        if let Some(mut outgoing) = read {
+            outgoing.set_size(size);
             return outgoing;
         }
         let connections = self.state.loaded.set(set);
-        let words = |&x: &ConnectionId| vec![0; index(connections.get(x).words)];
-        self.state.loaded.sets[set].outgoing.of(self.id).iter().map(words).collect()
+        let words = |&x: &ConnectionId| index(connections.get(x).words);
+        Outgoing::new(self.state.loaded.sets[set].outgoing.of(self.id).iter().map(words), size)
     }
 }
 
@@ -388,7 +390,7 @@ unsafe fn published_words<'b>(
     state: &'b SharedState<'_>,
     (step, set): (u64, usize),
     connection: ConnectionId,
-) -> &'b [u64] {
+) -> &'b [u8] {
     let source = state.loaded.set(set).get(connection).source;
     let row = state.loaded.sets[set].outgoing.of(source).binary_search(&connection);
     // SAFETY: the promise of the caller.

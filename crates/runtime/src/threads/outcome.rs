@@ -114,7 +114,7 @@ fn deadlock_error(loaded: &LoadedImage, places: &[CellStatus]) -> RunError {
     follow(start, wait, |row| next(loaded, places, &places[row]))
 }
 
-fn awaiting(loaded: &LoadedImage, place: &CellStatus) -> Awaiting {
+pub(super) fn awaiting(loaded: &LoadedImage, place: &CellStatus) -> Awaiting {
     let name = |set: usize| loaded.set(set).name().to_owned();
     match place.at {
         CellActivity::Ended => Awaiting::Ended,

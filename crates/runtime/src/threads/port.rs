@@ -51,8 +51,11 @@ use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
-use crate::lists::{CellLists, Number, Op, VectorMut, gather};
-use crate::port::{By, CellPort, Context, PackFn, RawWords, Stopped, UnpackFn, WireBuffers};
+use crate::lists::{CellLists, Number, Op, VectorMut, each_vector, gather};
+use crate::port::{
+    ArrivedRows, By, CellPort, CombineFn, Context, PackFn, RawWords, ReadFn, Stopped, TreeWalk,
+    UnpackFn, WireBuffers,
+};
 use crate::sync::{Counter, WINDOW};
 
 /// The port of one cell.
@@ -76,6 +79,8 @@ pub(crate) struct ThreadPort<'y, 'b> {
     ordered: Option<usize>,
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
+    /// Where the words that come in are; kept for its memory.
+    arrived: Vec<RawWords>,
     pub(super) nonblocking: NonblockingState,
 }
 
@@ -98,6 +103,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             order: Vec::new(),
             ordered: None,
             wire: Vec::new(),
+            arrived: Vec::new(),
             nonblocking: NonblockingState::default(),
         }
     }
@@ -148,7 +154,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
                 return self.disagree(what);
             }
         }
-        if record.what.get() != what || record.call.get().mark() != self.call.mark() {
+        if record.what.get() != what || record.mark.get() != self.call.mark() {
             return self.disagree(what);
         }
         if record.count() == self.worker.cells {
@@ -166,7 +172,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Arrives at the next step and leaves the phase before, if one was instantiated: waits for
     /// all cells, and finds words that were not received. Completes the nonblocking exchanges.
-    fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
+    pub(super) fn step(&mut self, collective: Collective) -> Result<(), Stopped> {
         self.check()?;
         self.read_in()?;
         let Some(set) = self.instantiated.take() else { return self.arrive_at(collective) };
@@ -425,18 +431,8 @@ impl CellPort for ThreadPort<'_, '_> {
         outgoing: &[RawWords],
         incoming: &[RawWords],
     ) -> Result<(), Stopped> {
-        match by {
-            By::Phases => {
-                self.step(Collective::Exchange(set))?;
-                self.order_done(set);
-            }
-            By::Messages => self.step(Collective::MessageExchange(set))?,
-        }
-        let (state, loaded) = (self.state, self.state.loaded);
-        for (&connection, &row) in loaded.sets[set].outgoing.of(self.id).iter().zip(outgoing) {
-            state.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
-        }
-        self.publish();
+        self.publish_rows(set, by, outgoing.iter().copied())?;
+        let loaded = self.state.loaded;
         for (&connection, row) in loaded.sets[set].incoming.of(self.id).iter().zip(incoming) {
             if row.words == 0 {
                 continue;
@@ -451,6 +447,36 @@ impl CellPort for ThreadPort<'_, '_> {
         self.finish(set)
     }
 
+    fn exchange_packed(
+        &mut self,
+        set: usize,
+        by: By,
+        buffers: &mut WireBuffers,
+        pack: &mut PackFn<'_>,
+        read: &mut ReadFn<'_>,
+    ) -> Result<(), Stopped> {
+        buffers.fill(pack);
+        self.publish_rows(set, by, buffers.outgoing.raw())?;
+        let mut rows = std::mem::take(&mut self.arrived);
+        rows.clear();
+        for &connection in self.state.loaded.sets[set].incoming.of(self.id) {
+            let words = self.state.loaded.set(set).get(connection).words;
+            if words == 0 {
+                rows.push(RawWords::of::<u64>(&[]));
+                continue;
+            }
+            let (row, ..) = self.slot_of(set, connection)?.get();
+            rows.push(row);
+            self.worker.moved(row.words);
+        }
+        // SAFETY: the memory of all sources is there and nobody writes it before this cell is done:
+        // see the module. This cell has not been suspended since it has seen that the last of them has
+        // published, and all others have not since: they wait for this cell in the call.
+        read(&unsafe { ArrivedRows::new(&rows) });
+        self.arrived = rows;
+        self.finish(set)
+    }
+
     fn exchange_lists(
         &mut self,
         set: usize,
@@ -459,14 +485,7 @@ impl CellPort for ThreadPort<'_, '_> {
         vector: VectorMut<'_>,
     ) -> Result<(), Stopped> {
         self.order_done(set);
-        match vector {
-            VectorMut::F64(x) => self.exchange_vectors(set, lists, op, x),
-            VectorMut::F32(x) => self.exchange_vectors(set, lists, op, x),
-            VectorMut::U64(x) => self.exchange_vectors(set, lists, op, x),
-            VectorMut::I64(x) => self.exchange_vectors(set, lists, op, x),
-            VectorMut::U32(x) => self.exchange_vectors(set, lists, op, x),
-            VectorMut::I32(x) => self.exchange_vectors(set, lists, op, x),
-        }
+        each_vector!(vector, x => self.exchange_vectors(set, lists, op, x))
     }
 
     fn start(
@@ -496,6 +515,19 @@ impl CellPort for ThreadPort<'_, '_> {
         self.read_in_place(number, unpack)
     }
 
+    fn walks_edges(&self, _: usize) -> bool {
+        true
+    }
+
+    fn walk(
+        &mut self,
+        walk: &TreeWalk<'_>,
+        array: &mut [u8],
+        combine: &CombineFn<'_>,
+    ) -> Result<(), Stopped> {
+        self.walk_tree(walk, array, combine)
+    }
+
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
         self.check()?;
         // SAFETY: the caller says that the row can be read.
@@ -518,6 +550,28 @@ impl CellPort for ThreadPort<'_, '_> {
 }
 
 impl ThreadPort<'_, '_> {
+    /// Begins an exchange of a set: says where the words that go out are, and publishes that.
+    fn publish_rows(
+        &mut self,
+        set: usize,
+        by: By,
+        outgoing: impl Iterator<Item = RawWords>,
+    ) -> Result<(), Stopped> {
+        match by {
+            By::Phases => {
+                self.step(Collective::Exchange(set))?;
+                self.order_done(set);
+            }
+            By::Messages => self.step(Collective::MessageExchange(set))?,
+        }
+        let connections = self.state.loaded.sets[set].outgoing.of(self.id);
+        for (&connection, row) in connections.iter().zip(outgoing) {
+            self.state.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
+        }
+        self.publish();
+        Ok(())
+    }
+
     /// Hands the words of the next message of a cell to `read`, when there is one.
     fn receive<T>(
         &mut self,

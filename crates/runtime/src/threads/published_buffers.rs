@@ -14,10 +14,11 @@ use std::sync::OnceLock;
 
 use conset_ir::convert::to_usize;
 
+use crate::port::WireRows;
 use crate::sync::WINDOW;
 
-/// A buffer for each connection that starts at a cell, in id order.
-pub(crate) type Outgoing = Vec<Vec<u64>>;
+/// A row for each connection that starts at a cell, in id order.
+pub(crate) type Outgoing = WireRows;
 
 /// The places of one cell; made at its first nonblocking exchange.
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ impl PublishedBuffers {
     pub(crate) unsafe fn take(&self, step: u64) -> Outgoing {
         let place = self.places.get().map(|places| &places[to_usize(step % WINDOW)]);
         // SAFETY: no other cell accesses the place, as the caller says.
-        place.map_or_else(Vec::new, |place| std::mem::take(unsafe { &mut *place.0.get() }))
+        place.map_or_else(Outgoing::default, |place| std::mem::take(unsafe { &mut *place.0.get() }))
     }
 
     /// What goes out at a step by the connection in this row.
@@ -60,10 +61,10 @@ impl PublishedBuffers {
     /// # Safety
     /// The caller has seen that the owner published the step with what goes out at it, and is not
     /// done with the step for as long as it uses what it gets.
-    pub(crate) unsafe fn row(&self, step: u64, row: usize) -> &[u64] {
+    pub(crate) unsafe fn row(&self, step: u64, row: usize) -> &[u8] {
         let places = self.places.get().expect("the step is published");
         // SAFETY: the owner put it there before it published, and does not touch it before the
         // caller is done.
-        unsafe { &(&*places[to_usize(step % WINDOW)].0.get())[row] }
+        unsafe { (&*places[to_usize(step % WINDOW)].0.get()).row(row) }
     }
 }

@@ -7,18 +7,20 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId};
 
 use super::inbox::Inbox;
 use super::published_buffers::PublishedBuffers;
-use super::watchdog::{Activity, TEST_TIME_OUT};
+use super::tree::TreeState;
+use super::watchdog::{Activity, Reports};
 use crate::call::Call;
+use crate::collectives::WalkDirection;
 use crate::error::RunError;
 use crate::loaded_image::LoadedImage;
-use crate::port::RawWords;
+use crate::patience::Patience;
+use crate::port::{RawWords, TreeWalk};
 use crate::sync::{CachePadded, CollectiveLog, Counter, IdleDetector, Shutdown};
 
 /// Where the words of a connection are, said by its source: a row, or a vector and positions.
@@ -105,9 +107,26 @@ impl ElementWords {
 pub(crate) struct SetState {
     pub(crate) slots: Box<[WordSlot]>,
     elements: OnceLock<ElementWords>,
+    /// The set as a tree: towards the root or both ways, and from the root. The edges of a chain
+    /// may be both, in different trees.
+    trees: [OnceLock<TreeState>; 2],
 }
 
 impl SetState {
+    fn new(connections: usize) -> Self {
+        Self {
+            slots: (0..connections).map(|_| WordSlot::default()).collect(),
+            elements: OnceLock::new(),
+            trees: Default::default(),
+        }
+    }
+
+    /// The nodes of a tree; made when first asked for.
+    pub(crate) fn tree(&self, walk: &TreeWalk<'_>) -> &TreeState {
+        let way = usize::from(walk.way == WalkDirection::Down);
+        self.trees[way].get_or_init(|| TreeState::new(walk.tree))
+    }
+
     /// The set's elements; made when first asked for.
     pub(crate) fn elements(&self) -> &ElementWords {
         self.elements.get_or_init(|| ElementWords::new(self.slots.len()))
@@ -155,19 +174,15 @@ pub(crate) struct SharedState<'r> {
     pub(crate) sets: Vec<SetState>,
     /// Per cell.
     pub(crate) inboxes: Box<[Inbox]>,
-    /// How long cells may only test before the run counts as deadlocked.
-    pub(crate) test_time_out: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) reports: Reports,
     failure: Mutex<Option<(CellId, RunFailure)>>,
 }
 
 impl<'r> SharedState<'r> {
-    pub(crate) fn new(loaded: &'r LoadedImage, workers: usize, time_out: Option<Duration>) -> Self {
+    pub(crate) fn new(loaded: &'r LoadedImage, workers: usize, patience: Patience) -> Self {
         let counters = |number| (0..number).map(|_| CachePadded(Counter::default())).collect();
         let cells = loaded.image.machine().cell_count();
-        let set_state = |connections: usize| SetState {
-            slots: (0..connections).map(|_| WordSlot::default()).collect(),
-            elements: OnceLock::new(),
-        };
         Self {
             loaded,
             shutdown: Shutdown::new(workers),
@@ -179,9 +194,10 @@ impl<'r> SharedState<'r> {
             done: counters(cells),
             ended: (0..cells).map(|_| Counter::default()).collect(),
             buffers: (0..cells).map(|_| PublishedBuffers::default()).collect(),
-            sets: loaded.image.sets().iter().map(|s| set_state(s.set.len())).collect(),
+            sets: loaded.image.sets().iter().map(|s| SetState::new(s.set.len())).collect(),
             inboxes: (0..cells).map(|_| Inbox::default()).collect(),
-            test_time_out: time_out.unwrap_or(TEST_TIME_OUT),
+            patience,
+            reports: Reports::new(patience),
             failure: Mutex::new(None),
         }
     }

@@ -10,23 +10,27 @@
 //! progress, and prevents its worker from detecting a deadlock (`sync::IdleDetector`), because it
 //! may do anything after a test. One case is certain and detected at once: the source that it waits
 //! for has ended. Otherwise, if cells of all workers do nothing but poll or wait for as long as a
-//! cell may be in its own code ([`TEST_TIME_OUT`] by default), the run is taken to be deadlocked
-//! ([`Watchdog`]).
+//! cell may be in its own code, the run is taken to be deadlocked ([`Watchdog`]).
+//!
+//! Without a time-out a run goes on for as long as it takes. Long waits are reported on standard error
+//! ([`Reports`]): who waits for what, and which cells are in their own code.
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use conset_ir::CellId;
+use conset_ir::convert::to_u64;
 
+use super::outcome::awaiting;
 use super::shared_state::{RunFailure, SharedState};
-use crate::error::RunError;
+use super::worker::CellStatus;
+use crate::error::{CellWait, RunError};
+use crate::patience::Patience;
 
 /// The least time from the end of a run to the end of the process.
 const ABORT_GRACE: Duration = Duration::from_secs(10);
-
-/// How long cells may do nothing but ask, where no time-out is asked for.
-pub(super) const TEST_TIME_OUT: Duration = Duration::from_secs(10);
 
 /// What a worker is at. Written by the worker alone.
 #[derive(Debug)]
@@ -142,14 +146,14 @@ impl Watchdog {
         self.since = None;
     }
 
-    /// Looks again, after each turn in which cells did nothing but ask; whether that has gone on
-    /// for too long.
+    /// Looks again, after each turn in which cells did nothing but ask; how long that has gone on.
     ///
     /// The time between two looks counts only up to a part of what is too long: in the rest the
     /// cells that ask do something else. And a worker that rests must have found meanwhile that
     /// none of its cells can go on: it may have been kept from looking.
-    pub(crate) fn has_expired(&mut self, state: &SharedState<'_>) -> bool {
-        let (test_time_out, now) = (state.test_time_out, Instant::now());
+    pub(crate) fn quiet(&mut self, state: &SharedState<'_>) -> Duration {
+        let Patience { report_after, time_out } = state.patience;
+        let (longest, now) = (time_out.unwrap_or(report_after) / 8, Instant::now());
         let before = self.since.replace(now);
         let mut quiet = before.is_some();
         for (activity, seen) in state.activity.iter().zip(&mut self.seen) {
@@ -160,14 +164,55 @@ impl Watchdog {
         if !quiet {
             self.quiet = Duration::ZERO;
             self.begin.copy_from_slice(&self.seen);
-            return false;
+            return Duration::ZERO;
         }
-        self.quiet += before.map_or(Duration::ZERO, |before| (now - before).min(test_time_out / 8));
+        self.quiet += before.map_or(Duration::ZERO, |before| (now - before).min(longest));
         // Of two checks started since then, one has finished.
         let mut workers = self.begin.iter().zip(&self.seen);
-        self.quiet >= test_time_out
-            && workers.all(|(begin, seen)| seen.at != RESTS || seen.looks >= begin.looks + 2)
+        let all = workers.all(|(begin, seen)| seen.at != RESTS || seen.looks >= begin.looks + 2);
+        if all { self.quiet } else { Duration::ZERO }
     }
+}
+
+/// The reports of long waits of a run: each is for a wait twice as long as the one before, whichever
+/// worker waits.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    /// The length of a wait that is reported next, in milliseconds.
+    next: AtomicU64,
+}
+
+impl Reports {
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self { next: AtomicU64::new(to_u64(patience.report_after.as_millis())) }
+    }
+
+    /// A worker, of which a cell is at `place`, has waited for so long: says so if it is time.
+    pub(crate) fn report(&self, state: &SharedState<'_>, place: &CellStatus, waited: Duration) {
+        let (next, waited) = (self.next.load(Ordering::Relaxed), to_u64(waited.as_millis()));
+        if waited < next {
+            return;
+        }
+        let after = waited.saturating_mul(2);
+        if self.next.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            let wait = CellWait { cell: place.cell, awaiting: awaiting(state.loaded, place) };
+            let running = state.activity.iter().filter_map(|activity| activity.0.look().cell());
+            print_report(&wait, waited, running);
+        }
+    }
+}
+
+#[cold]
+fn print_report(wait: &CellWait, milliseconds: u64, running: impl Iterator<Item = CellId>) {
+    const NAMED: usize = 8;
+    let running: Vec<String> =
+        running.take(NAMED).map(|cell| format!("; {cell} is in its own code")).collect();
+    let text = format!(
+        "conset: {wait}, for {milliseconds} ms so far{}; it goes on waiting\n",
+        running.concat()
+    );
+    // There is no way to report that standard error is closed.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Watches until all workers have come to their end.

@@ -9,7 +9,7 @@ use conset_runtime::{
     Cell, CellError, Layout, Op, Pending, Plan, PlanUse, RunError, ThreadOptions, Transport, World,
 };
 
-use super::same_as_on_the_fabric;
+use super::{fails, same_as_on_the_fabric};
 use crate::build;
 
 const OPS: [Op; 4] = [Op::Add, Op::Copy, Op::Min, Op::Max];
@@ -320,7 +320,7 @@ pub(super) fn misuse(comm: &Comm) {
 pub(super) fn tests_for_ever(comm: &Comm) {
     let (image, plan) = neighbours(comm.size());
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
-    let _ = world.try_run(|cell| {
+    let result = world.try_run(|cell| {
         if cell.id() == CellId(3) {
             return Ok(());
         }
@@ -328,6 +328,7 @@ pub(super) fn tests_for_ever(comm: &Comm) {
         while !cell.test(&token)? {}
         cell.wait(&plan, token, &mut [1.0, 2.0])
     });
+    fails(comm, result);
 }
 
 /// One cell is in its own code for longer than the others wait.
@@ -344,10 +345,10 @@ pub(super) fn tests_long(comm: &Comm) {
     });
 }
 
-fn in_between(comm: &Comm, then: impl Fn(&Cell<'_>) + Sync) {
+fn in_between(comm: &Comm, then: impl Fn(&Cell<'_>) + Sync) -> Result<(), RunError> {
     let (image, plan) = neighbours(comm.size());
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
-    let _ = world.try_run(|cell| {
+    let result = world.try_run(|cell| {
         for _ in 0..1000 {
             let token = cell.start(&plan, Op::Copy, &[1.0, 2.0])?;
             cell.test(&token)?;
@@ -356,14 +357,17 @@ fn in_between(comm: &Comm, then: impl Fn(&Cell<'_>) + Sync) {
         }
         Ok(())
     });
+    result.map(drop)
 }
 
 pub(super) fn panic_in_between(comm: &Comm) {
-    in_between(comm, |cell| assert_ne!(cell.id(), CellId(3), "the third cell gave up"));
+    let gives_up =
+        in_between(comm, |cell| assert_ne!(cell.id(), CellId(3), "the third cell gave up"));
+    fails(comm, gives_up);
 }
 
 pub(super) fn killed_in_between(comm: &Comm) {
-    in_between(comm, |cell| {
+    let _ = in_between(comm, |cell| {
         if cell.id() == CellId(1) {
             std::process::abort();
         }
@@ -373,8 +377,9 @@ pub(super) fn killed_in_between(comm: &Comm) {
 pub(super) fn never_ended(comm: &Comm) {
     let (image, plan) = neighbours(comm.size());
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
-    let _ = world.try_run(|cell| {
+    let result = world.try_run(|cell| {
         let token = cell.start(&plan, Op::Add, &[1.0, 2.0])?;
         if cell.id() == CellId(2) { Ok(()) } else { cell.wait(&plan, token, &mut [1.0, 2.0]) }
     });
+    fails(comm, result);
 }

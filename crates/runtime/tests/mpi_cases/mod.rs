@@ -7,6 +7,9 @@ mod flights;
 pub(crate) mod skips;
 #[path = "../common/step_cases.rs"]
 mod step_cases;
+#[path = "../common/tree_cases.rs"]
+mod tree_cases;
+mod trees;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +32,8 @@ pub(crate) struct Case {
     pub(crate) succeeds: bool,
     /// What it must say.
     pub(crate) says: &'static [&'static str],
+    /// `CONSET_TIMEOUT` of the job; else the ranks wait for two seconds.
+    pub(crate) time_out: Option<&'static str>,
     /// What a rank does.
     run: fn(&Comm),
 }
@@ -47,6 +52,10 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("flights_overlap", flights::overlap)),
     from_two(good("flights_allocate_nothing", flights::allocations)),
     from_two(good("flights_misused", flights::misuse)),
+    from_two(good("trees_as_elsewhere", trees::as_elsewhere)),
+    from_two(good("trees_with_long_arrays", trees::long_arrays)),
+    from_two(good("trees_beside_messages", trees::own_messages)),
+    good("trees_on_one_rank", trees::on_one_rank),
     from_two(good("attached_shared", attached::shared)),
     from_two(good("attached_as_callback_form", attached::as_callback_form)),
     from_two(good("attached_owned", attached::owned)),
@@ -69,54 +78,92 @@ pub(crate) const CASES: &[Case] = &[
     good("left_over", left_over),
     good("left_over_at_the_end", left_over_at_the_end),
     good("left_over_beside_idle_ranks", left_over_beside_idle_ranks),
-    bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
-    bad("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
-    // Which wait ends first, for the words of c3 or for c3 to read the last ones, is not determined.
-    bad("busy_cell", &["awaits c3", "for rank 3"], busy_cell),
-    bad(
+    good("panics_are_errors", panics_are_errors),
+    good("caught_panics", caught_panics),
+    good("unlike_word_sizes", unlike_word_sizes),
+    failing("missing_cell", &["c3 has ended while c", "the exchange of s"], missing_cell),
+    failing(
         "unlike_sets",
         &["switches to the exchange of s", "c3 switches to the exchange of t"],
         |comm| {
             unlike_sets(comm, |cell| if cell == CellId(3) { ["t", "s"] } else { ["s", "t"] });
         },
     ),
-    bad("switch_and_exchange", &["switches to s/p0", "switches to the exchange of s"], mixed),
+    failing("switch_and_exchange", &["switches to s/p0", "switches to the exchange of s"], mixed),
     good("unlike_order", unlike_order),
-    bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
-    bad("killed_rank", &[], killed_rank),
-    bad("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
-    bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
-    bad("flight_never_ended", &["c2: ", "ends the job"], flights::never_ended),
-    bad("skipped_or_repeated_1", &[], |comm| skipped_or_repeated(comm, 1)),
-    bad("skipped_or_repeated_2", &[], |comm| skipped_or_repeated(comm, 2)),
-    bad("skipped_or_repeated_3", &[], |comm| skipped_or_repeated(comm, 3)),
-    bad("skipped_or_repeated_4", &[], |comm| skipped_or_repeated(comm, 4)),
-    bad("skipped_or_repeated_5", &[], |comm| skipped_or_repeated(comm, 5)),
-    bad("skipped_or_repeated_6", &[], |comm| skipped_or_repeated(comm, 6)),
-    bad("skipped_or_repeated_7", &[], |comm| skipped_or_repeated(comm, 7)),
-    bad("skipped_or_repeated_8", &[], |comm| skipped_or_repeated(comm, 8)),
-    bad(
+    failing("flight_never_arrives", &["c3 has ended while c", "of s"], flights::tests_for_ever),
+    failing("flight_never_ended", &["c2: "], flights::never_ended),
+    failing("skipped_or_repeated_1", &[], |comm| skipped_or_repeated(comm, 1)),
+    failing("skipped_or_repeated_2", &[], |comm| skipped_or_repeated(comm, 2)),
+    failing("skipped_or_repeated_3", &[], |comm| skipped_or_repeated(comm, 3)),
+    failing("skipped_or_repeated_4", &[], |comm| skipped_or_repeated(comm, 4)),
+    failing("skipped_or_repeated_5", &[], |comm| skipped_or_repeated(comm, 5)),
+    failing("skipped_or_repeated_6", &[], |comm| skipped_or_repeated(comm, 6)),
+    failing("skipped_or_repeated_7", &[], |comm| skipped_or_repeated(comm, 7)),
+    failing("skipped_or_repeated_8", &[], |comm| skipped_or_repeated(comm, 8)),
+    failing(
         "skipped_between_sets",
         &["c3 is in its 1st collective call, the exchange of s", "is in its 2nd"],
         skipped_between_sets,
     ),
-    bad("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
+    failing(
+        "tree_other_length",
+        &["c3 is in its 2nd collective call", "bytes)"],
+        trees::other_length,
+    ),
+    failing("tree_skipped", &["c3 is in its 2nd collective call"], trees::skipped),
+    failing("tree_other_call", &["the collective over allreduce", "c3"], trees::other_set),
+    failing(
+        "tree_ended",
+        &["c3 has ended while c2", "the collective over allreduce"],
+        trees::ended,
+    ),
+    failing("panic_in_between", &["the third cell gave up"], flights::panic_in_between),
+    failing("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
+    failing(
+        "error_of_a_cell",
+        &["failed: c2: the image has no set \"nothing\"", "failed: rank 2 failed: c2: "],
+        error_of_a_cell,
+    ),
+    Case { time_out: Some("0"), ..failing("slow_cell_is_reported", SLOW, slow_cell) },
+    bad("missing_rank", &["for rank 3", "comparison of images", "ends the job"], missing_rank),
+    // Which wait ends first, for the words of c3 or for c3 to read the last ones, is not determined.
+    bad("busy_cell", &["awaits c3", "for rank 3", "ends the job"], busy_cell),
+    Case {
+        time_out: Some("0.5"),
+        ..bad(
+            "time_out_of_the_environment",
+            &["awaits c3", "for rank 3", "ends the job"],
+            busy_cell,
+        )
+    },
+    Case { time_out: Some("long"), ..bad("wrong_time_out", &["CONSET_TIMEOUT is `long`"], |_| ()) },
+    bad("missing_word", &["awaits c3", "a word of x3", "for rank 3"], missing_word),
+    bad("killed_rank", &[], killed_rank),
+    bad("flight_waits_long", &["awaits c3", "s/p0", "for rank 3"], flights::tests_long),
     bad("killed_in_between", &[], flights::killed_in_between),
-    bad("panic_in_a_program", &["the third cell gave up"], panic_in_a_program),
     bad("panic_outside", &["a rank gave up"], panic_outside),
     bad(
-        "error_of_a_cell",
-        &["c2: the image has no set \"nothing\"", "ends the job"],
-        error_of_a_cell,
+        "stack_overflow",
+        &["conset: cell c2 overflowed its stack of 65536 bytes", "World::stack_size"],
+        stack_overflow,
     ),
 ];
 
+/// What is said of a cell that is slow.
+const SLOW: &[&str] = &["has waited", "awaits c3", "for rank 3; it goes on waiting"];
+
 const fn good(name: &'static str, run: fn(&Comm)) -> Case {
-    Case { name, ranks: 4, succeeds: true, says: &[], run }
+    Case { name, ranks: 4, succeeds: true, says: &[], time_out: None, run }
+}
+
+/// Runs fail in it, which the job says and survives.
+const fn failing(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) -> Case {
+    Case { says, ..good(name, run) }
 }
 
 const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) -> Case {
-    Case { name, ranks: 4, succeeds: false, says, run }
+    Case { succeeds: false, says, ..good(name, run) }
 }
 
 /// A case for any number of ranks from two on.
@@ -124,9 +171,16 @@ const fn from_two(case: Case) -> Case {
     Case { ranks: 2, ..case }
 }
 
+impl Case {
+    /// Whether it can be one of several in a job, of which nothing else is looked at.
+    fn can_share(&self) -> bool {
+        self.succeeds && self.says.is_empty() && self.time_out.is_none()
+    }
+}
+
 /// All cases that end well, one after the other.
 const ALL_GOOD: Case = from_two(good("all_that_end_well", |comm| {
-    for case in CASES.iter().filter(|case| case.succeeds && case.ranks <= comm.size()) {
+    for case in CASES.iter().filter(|case| case.can_share() && case.ranks <= comm.size()) {
         if comm.rank() == 0 {
             println!("{}", case.name);
         }
@@ -136,20 +190,26 @@ const ALL_GOOD: Case = from_two(good("all_that_end_well", |comm| {
 
 /// What to run for all cases.
 pub(crate) fn jobs() -> Vec<&'static Case> {
-    std::iter::once(&ALL_GOOD).chain(CASES.iter().filter(|case| !case.succeeds)).collect()
+    std::iter::once(&ALL_GOOD).chain(CASES.iter().filter(|case| !case.can_share())).collect()
 }
 
 /// Runs a case as one rank of a job.
 pub(crate) fn run(name: &str) -> ExitCode {
     let mut all = CASES.iter().chain([&ALL_GOOD]);
     let case = all.find(|case| case.name == name).expect("a case");
-    let comm = Comm::world().expect("MPI works").timeout(Duration::from_secs(2));
+    let comm = Comm::world().unwrap_or_else(|error| panic!("{error}"));
+    let comm = if case.time_out.is_none() { comm.timeout(Duration::from_secs(2)) } else { comm };
     let size = std::env::var("CONSET_MPI_SIZE").expect("set by the launcher");
     assert_eq!(size, comm.size().to_string(), "the launcher is of another MPI library");
-    comm.abort_on_panic();
     (case.run)(&comm);
     println!("rank done");
     ExitCode::SUCCESS
+}
+
+/// A run that fails on all ranks, which say why. The communicator is as good as before.
+fn fails<R: std::fmt::Debug>(comm: &Comm, result: Result<R, RunError>) {
+    println!("failed: {}", result.unwrap_err());
+    same_as_on_the_fabric(comm, &Arc::new(ring(2 * comm.size() + 1, 3)), sums_of_exchanges);
 }
 
 /// Every cell to the next one round a ring, the set called `s`; connection `c` starts at cell `c`.
@@ -501,12 +561,13 @@ fn missing_rank(comm: &Comm) {
 fn missing_cell(comm: &Comm) {
     // One exchange: only the next cell waits, and not others for it.
     let comm = &patient(comm);
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(3) {
             return Ok(());
         }
         cell.exchange("s", &[[1.0; 3]], &mut [[0.0; 3]])
     });
+    fails(comm, result);
 }
 
 fn busy_cell(comm: &Comm) {
@@ -547,18 +608,20 @@ fn patient(comm: &Comm) -> Comm {
 fn unlike_sets(comm: &Comm, order: impl Fn(CellId) -> [&'static str; 2] + Sync) {
     let comm = &patient(comm);
     let world = two_sets(comm, |n| (0..n).map(|c| (c, (c + 1) % n, 5000)).collect());
-    let _ = world.try_run(|cell| {
+    let result = world.try_run(|cell| {
         exchange_of(cell, "s")?;
         order(cell.id()).iter().try_for_each(|&set| exchange_of(cell, set))
     });
+    fails(comm, result);
 }
 
 /// One cell switches while another exchanges.
 fn mixed(comm: &Comm) {
     let comm = &patient(comm);
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(2) { cell.instantiate_phase("s/p0") } else { exchange_of(cell, "s") }
     });
+    fails(comm, result);
 }
 
 /// Another order that nobody waits for is found when the ranks meet.
@@ -588,9 +651,7 @@ fn skipped_or_repeated(comm: &Comm, seed: u64) {
     let wrong = AtomicUsize::new(0);
     let world = World::new(image).on(Transport::Mpi(comm.clone()));
     let result = world.try_run(|cell| skips::perform(cell, &plans, &script, says, &wrong));
-    if let Err(error) = result {
-        panic!("{error}");
-    }
+    fails(comm, result);
 }
 
 /// A cell skips the exchange of a set in which it has no part, so that its words of the next come
@@ -604,14 +665,15 @@ fn skipped_between_sets(comm: &Comm) {
         ConnectionSet::new(name, build::set(pairs).connections().to_vec()).unwrap()
     };
     let image = build::build_all(&machine, [set("s", &ring), set("t", &apart)]);
-    let world = World::new(image).on(Transport::Mpi(patient(comm)));
+    let comm = &patient(comm);
+    let world = World::new(image).on(Transport::Mpi(comm.clone()));
     let result = world.try_run(|cell| {
         if cell.id() != CellId(3) {
             exchange_of(cell, "t")?;
         }
         exchange_of(cell, "s")
     });
-    panic!("it ended: {result:?}");
+    fails(comm, result);
 }
 
 fn missing_word(comm: &Comm) {
@@ -635,20 +697,100 @@ fn killed_rank(comm: &Comm) {
 }
 
 fn panic_in_a_program(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         sums_of_exchanges(cell)?;
         assert_ne!(cell.id(), CellId(3), "the third cell gave up");
+        sums_of_exchanges(cell)
+    });
+    fails(comm, result);
+}
+
+/// A panic of a program is an error of the run: that of the rank, and of the others.
+fn panics_are_errors(comm: &Comm) {
+    for last in 0..comm.size() as u32 {
+        let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            assert_ne!(cell.id().0, last, "no more");
+            sums_of_exchanges(cell)
+        });
+        match result.unwrap_err() {
+            RunError::Panic { cell, message } => {
+                assert_eq!((cell.0, comm.rank() as u32), (last, last));
+                assert!(message.contains("no more"), "{message}");
+            }
+            RunError::Mpi(MpiError::Elsewhere { rank, error }) => {
+                assert_eq!(rank as u32, last);
+                assert!(error.contains("panicked: ") && error.contains("no more"), "{error}");
+            }
+            error => panic!("{error}"),
+        }
+        same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+    }
+}
+
+/// A panic that the program catches is no failure: neither within a run nor after one.
+fn caught_panics(comm: &Comm) {
+    let caught = || std::panic::catch_unwind(|| panic!("caught by the program")).is_err();
+    let (results, _) = on(comm, ring(comm.size(), 3))
+        .try_run(|cell| {
+            sums_of_exchanges(cell)?;
+            assert!(caught());
+            sums_of_exchanges(cell)
+        })
+        .unwrap();
+    assert_eq!(results.len(), 1);
+    assert!(caught());
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+/// Cells that exchange a set in words of other sizes do not make the same call.
+fn unlike_word_sizes(comm: &Comm) {
+    let comm = &patient(comm);
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) {
+            cell.exchange("s", &[[1.0f32; 3]], &mut [[0.0f32; 3]])
+        } else {
+            cell.exchange("s", &[[1.0f64; 3]], &mut [[0.0f64; 3]])
+        }
+    });
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("words of 4 bytes") && text.contains("words of 8 bytes"), "{text}");
+    same_as_on_the_fabric(comm, &Arc::new(ring(comm.size(), 3)), sums_of_exchanges);
+}
+
+/// The others wait for a cell that is slow, say so, and go on.
+fn slow_cell(comm: &Comm) {
+    let comm = &comm.clone().report_after(Duration::from_millis(300));
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+        if cell.id() == CellId(3) {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        sums_of_exchanges(cell)
+    });
+    assert!(result.is_ok(), "{result:?}");
+}
+
+fn stack_overflow(comm: &Comm) {
+    fn recurse(left: u64) -> u64 {
+        let frame = std::hint::black_box([left; 32]);
+        if left == 0 { 1 } else { recurse(left - 1) + frame[31].min(1) }
+    }
+    let _ = on(comm, ring(comm.size(), 3)).stack_size(1 << 16).try_run(|cell| {
+        if cell.id() == CellId(2) {
+            std::hint::black_box(recurse(u64::MAX));
+        }
         sums_of_exchanges(cell)
     });
 }
 
 fn panic_outside(comm: &Comm) {
+    comm.abort_on_panic();
     assert_ne!(comm.rank(), 2, "a rank gave up");
     let _ = on(comm, ring(comm.size(), 3)).try_run(sums_of_exchanges);
 }
 
 fn error_of_a_cell(comm: &Comm) {
-    let _ = on(comm, ring(comm.size(), 3)).try_run(|cell| {
+    let result = on(comm, ring(comm.size(), 3)).try_run(|cell| {
         if cell.id() == CellId(2) {
             cell.connections_in("nothing")?
         } else {
@@ -656,6 +798,7 @@ fn error_of_a_cell(comm: &Comm) {
         };
         sums_of_exchanges(cell)
     });
+    fails(comm, result);
 }
 
 /// Step plans of any levels and orders deliver their words, whatever the number of ranks.

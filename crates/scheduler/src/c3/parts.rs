@@ -52,7 +52,7 @@ impl C3Parts {
             _ if !intact => Network::Unknown,
             (Some(dims), _) => Network::Grid(dims, topology.wraps()),
             (None, Topology::FatTree { .. }) => {
-                let levels = topology.fat_tree_levels();
+                let levels = topology.tree_levels();
                 Network::FatTree(levels.iter().map(|level| level.links_up()).collect())
             }
             (None, _) => Network::Unknown,

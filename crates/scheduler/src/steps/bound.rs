@@ -19,13 +19,13 @@ use super::MessageCosts;
 
 /// Clocks that every step plan of a set takes at least.
 pub fn least_clocks(machine: &Machine, set: &ConnectionSet, protocol: Protocol) -> u64 {
-    busiest(machine, set, protocol, |partners| partners.min(1))
+    busiest(machine, set, protocol, false)
 }
 
 /// Clocks that every plan takes at least that sends each connection in one message from its source to
 /// its target.
 pub fn least_clocks_direct(machine: &Machine, set: &ConnectionSet, protocol: Protocol) -> u64 {
-    busiest(machine, set, protocol, |partners| partners)
+    busiest(machine, set, protocol, true)
 }
 
 /// Words and partners of a cell, as sender and as receiver.
@@ -33,14 +33,11 @@ pub fn least_clocks_direct(machine: &Machine, set: &ConnectionSet, protocol: Pro
 struct CellLoad {
     words: [u64; 2],
     partners: [u64; 2],
+    /// Clocks for the partners in other nodes.
+    overhead: [u64; 2],
 }
 
-fn busiest(
-    machine: &Machine,
-    set: &ConnectionSet,
-    protocol: Protocol,
-    messages: impl Fn(u64) -> u64,
-) -> u64 {
+fn busiest(machine: &Machine, set: &ConnectionSet, protocol: Protocol, direct: bool) -> u64 {
     let mut cells = vec![CellLoad::default(); machine.agent_count()];
     let mut pairs: Vec<(CellId, CellId)> = Vec::with_capacity(set.len());
     for connection in set.connections().iter().filter(|c| c.source != c.target) {
@@ -53,21 +50,29 @@ fn busiest(
     for (source, target) in pairs {
         cells[source.index()].partners[0] += 1;
         cells[target.index()].partners[1] += 1;
+        let overhead = u64::from(machine.network_overhead(source, target));
+        cells[source.index()].overhead[0] += overhead;
+        cells[target.index()].overhead[1] += overhead;
     }
     let costs = MessageCosts::new(machine, protocol);
     let clocks = cells.iter().map(|cell| {
-        let [out, into] = cell.partners.map(&messages);
-        clocks_of(&costs, [out, into], cell.words)
+        // Any other plan may leave it to other cells to send messages between nodes.
+        match direct {
+            true => clocks_of(&costs, cell.partners, cell.words, cell.overhead),
+            false => clocks_of(&costs, cell.partners.map(|n| n.min(1)), cell.words, [0; 2]),
+        }
     });
     clocks.max().unwrap_or(0)
 }
 
-fn clocks_of(costs: &MessageCosts, messages: [u64; 2], words: [u64; 2]) -> u64 {
+fn clocks_of(costs: &MessageCosts, messages: [u64; 2], words: [u64; 2], overhead: [u64; 2]) -> u64 {
     let words_of = |d: usize| words[d] + costs.extra_words * messages[d];
-    let (launches, receptions) = (messages[0] * costs.send, messages[1] * costs.receive);
+    let launches = messages[0] * costs.send + overhead[0];
+    let receptions = messages[1] * costs.receive + overhead[1];
     match costs.protocol {
         Protocol::Rendezvous => {
             (messages[0] + messages[1]) * costs.software()
+                + 2 * (overhead[0] + overhead[1])
                 + (words_of(0) + words_of(1)) * costs.rate
         }
         Protocol::Standing if costs.half_duplex => {
@@ -81,7 +86,7 @@ fn clocks_of(costs: &MessageCosts, messages: [u64; 2], words: [u64; 2]) -> u64 {
                 let last = words.min(messages);
                 messages * costs.send + (words - last) * costs.rate + last * costs.access
             };
-            let sent = sent(messages[0]).min(sent(words[0].max(messages[0])));
+            let sent = overhead[0] + sent(messages[0]).min(sent(words[0].max(messages[0])));
             (launches + receptions).max(sent).max(receptions + words_of(1) * costs.access)
         }
     }

@@ -32,11 +32,11 @@ impl Levels {
     pub fn of_spec(machine: &Machine, spec: LevelsSpec) -> Result<Self, ShapeError> {
         let first = match &spec.route {
             PieceRoute::Digits { radices, .. } => radices.first().copied().unwrap_or(1),
-            PieceRoute::Halves(_) if spec.numbering != Numbering::Given => {
-                let message = "halves number the cells themselves; expected `given`";
+            PieceRoute::Halves(_) | PieceRoute::Nodes if spec.numbering != Numbering::Given => {
+                let message = "halves and nodes number the cells themselves; expected `given`";
                 return Err(ShapeError::new("numbering", message));
             }
-            PieceRoute::Halves(_) => 1,
+            PieceRoute::Halves(_) | PieceRoute::Nodes => 1,
         };
         let cells = spec.numbering.cells(machine, first)?;
         Self::checked(spec, cells)

@@ -92,9 +92,24 @@ impl<'a> LoadedPlan<'a> {
         plan
     }
 
+    fn software(&self, row: u32) -> u64 {
+        let [source, target] = self.ends(row);
+        self.costs.software_of(source, target)
+    }
+
+    fn ends(&self, row: u32) -> [CellId; 2] {
+        let message = self.level.messages[index(row)];
+        [message.source, message.target].map(|number| self.cells[index(number)])
+    }
+
+    fn words(&self, row: u32) -> u64 {
+        let [source, target] = self.ends(row);
+        self.costs.words_of(source, target, self.level.messages[index(row)].words)
+    }
+
     /// Clocks of a message, without waiting for links.
     fn clocks(&self, row: u32) -> u64 {
-        self.costs.software() + self.costs.words(self.level.messages[index(row)].words)
+        self.software(row) + self.words(row)
     }
 
     fn run(&mut self, route: &mut MessageRoute<'_>) {
@@ -149,10 +164,9 @@ impl<'a> LoadedPlan<'a> {
             self.free.iter().filter_map(of).take(LINK_TRIALS).collect()
         };
         let mut links = Vec::new();
-        let leaves = now + self.costs.software();
         let at_once = candidates.iter().copied().find(|&row| {
             self.way(row, route, &mut links);
-            self.free_from(&links) <= leaves
+            self.free_from(&links) <= now + self.software(row)
         });
         at_once.or_else(|| candidates.first().copied())
     }
@@ -170,9 +184,9 @@ impl<'a> LoadedPlan<'a> {
     fn start(&mut self, row: u32, now: u64, route: &mut MessageRoute<'_>) {
         let mut links = Vec::new();
         self.way(row, route, &mut links);
-        let taken = self.free_from(&links).max(now + self.costs.software());
-        let words = self.costs.words(self.level.messages[index(row)].words);
-        let end = taken + self.costs.link * conset_ir::convert::to_u64(links.len()) + words;
+        let taken = self.free_from(&links).max(now + self.software(row));
+        let end =
+            taken + self.costs.link * conset_ir::convert::to_u64(links.len()) + self.words(row);
         for link in links {
             if self.links.len() <= link.index() {
                 self.links.resize(link.index() + 1, 0);

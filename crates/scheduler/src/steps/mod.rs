@@ -4,7 +4,7 @@
 //! all pieces of connections between the same two cells are one message. So more levels send fewer and
 //! longer messages. A planner ([`LevelsSpec`]) has three parts:
 //!
-//! * a *route* of pieces ([`PieceRoute`]), in a mixed radix or by halves: in which levels pieces go
+//! * a *route* of pieces ([`PieceRoute`]), in a mixed radix, by halves or by nodes: in which levels pieces go
 //!   from their sources to their targets;
 //! * a *numbering* of the cells ([`Numbering`]): which cells have digits in common;
 //! * an *order* ([`StepOrder`]), which arranges the messages of a level in steps.
@@ -42,6 +42,7 @@ mod halves;
 mod levels;
 mod links;
 mod loaded;
+mod nodes;
 mod numbering;
 mod order;
 mod rendezvous;
@@ -50,7 +51,7 @@ mod spec;
 mod standing;
 mod worms;
 
-use conset_ir::{CellId, Duplex, LinkId, Machine, Protocol, Steps};
+use conset_ir::{CellId, Duplex, LinkId, Machine, Protocol, Steps, Topology};
 
 pub use bound::{least_clocks, least_clocks_direct};
 pub use halves::Share;
@@ -124,16 +125,21 @@ struct MessageCosts {
     receive: u64,
     link: u64,
     access: u64,
-    /// For each word: the rate of agents or links, whichever is slower.
+    /// For each word: the rate of agents or the fastest links, whichever is slower.
     rate: u64,
+    /// The same of links between two nodes.
+    network_rate: u64,
     extra_words: u64,
+    /// Clocks at each end of a message between two nodes, and the cells of a node.
+    overhead: u64,
+    cells_per_node: u32,
 }
 
 impl MessageCosts {
     fn new(machine: &Machine, protocol: Protocol) -> Self {
         let p = machine.parameters();
-        let (link, access) =
-            (u64::from(p.link_clocks_per_word), u64::from(p.access_clocks_per_word));
+        let [link, slowest] = machine.link_clocks_range().map(u64::from);
+        let access = u64::from(p.access_clocks_per_word);
         Self {
             protocol,
             half_duplex: p.duplex == Duplex::Half,
@@ -142,16 +148,55 @@ impl MessageCosts {
             link,
             access,
             rate: link.max(access),
+            network_rate: slowest.max(access),
             extra_words: p.message_extra_words.into(),
+            overhead: match machine.topology() {
+                Topology::Cluster { .. } => p.network_overhead.into(),
+                _ => 0,
+            },
+            cells_per_node: match machine.topology() {
+                Topology::Cluster { cells_per_node, .. } => *cells_per_node,
+                _ => 1,
+            },
         }
     }
 
-    /// The words of a message, with its header and trailer, at the rate of agents or links.
+    /// Clocks of software at each end of a message beyond those of others.
+    fn overhead(&self, source: CellId, target: CellId) -> u64 {
+        if self.is_inside(source, target) { 0 } else { self.overhead }
+    }
+
+    /// As [`MessageCosts::software`], of a message between two cells.
+    fn software_of(&self, source: CellId, target: CellId) -> u64 {
+        let overhead = self.overhead(source, target);
+        self.software()
+            + match self.protocol {
+                Protocol::Rendezvous => 2 * overhead,
+                Protocol::Standing => overhead,
+            }
+    }
+
+    /// The words of a message within a node, with its header and trailer, at the rate of agents or
+    /// links.
     fn words(&self, words: u64) -> u64 {
         (words + self.extra_words) * self.rate
     }
 
-    /// Clocks from the start of a message to its first word on a link, and to its end.
+    /// As [`MessageCosts::words`], of a message between two cells.
+    fn words_of(&self, source: CellId, target: CellId, words: u64) -> u64 {
+        (words + self.extra_words) * self.rate_of(source, target)
+    }
+
+    /// Clocks for each word of a message between two cells.
+    fn rate_of(&self, source: CellId, target: CellId) -> u64 {
+        if self.is_inside(source, target) { self.rate } else { self.network_rate }
+    }
+
+    fn is_inside(&self, source: CellId, target: CellId) -> bool {
+        source.0 / self.cells_per_node == target.0 / self.cells_per_node
+    }
+
+    /// Clocks from the start of a message within a node to its first word on a link, and to its end.
     fn software(&self) -> u64 {
         match self.protocol {
             Protocol::Rendezvous => self.send + self.receive,

@@ -121,7 +121,8 @@ impl<'a> RendezvousRun<'a> {
         if next == [Some(row); 2] && self.waits.is_ready(row) {
             let times = &mut self.times[index(row)];
             (times.send_open, times.receive_open) = (self.now, self.now);
-            self.events.push(Reverse((self.now + self.costs.software(), Event::Launch, row)));
+            let software = self.costs.software_of(message.source, message.target);
+            self.events.push(Reverse((self.now + software, Event::Launch, row)));
         }
     }
 
@@ -131,7 +132,8 @@ impl<'a> RendezvousRun<'a> {
         if let Some(hops) = self.links.take(row, message.source, message.target, route) {
             let way = to_u64(hops) * self.costs.link;
             self.times[index(row)].arrived = self.now + way;
-            let end = self.now + way + self.costs.words(message.words());
+            let words = self.costs.words_of(message.source, message.target, message.words());
+            let end = self.now + way + words;
             self.events.push(Reverse((end, Event::End, row)));
         }
     }

@@ -17,6 +17,9 @@
 //! With *halves*, a part of the machine is cut in two, and a piece goes to the part that has its target
 //! (module `halves`).
 //!
+//! With *nodes*, the words between two nodes of a cluster are gathered, sent in one message and
+//! scattered (module `nodes`).
+//!
 //! The *inverse* of a route has its levels in the opposite order, with sources and targets exchanged:
 //! what is sent from one cell to all by a route is sent from all to one by its inverse.
 
@@ -24,6 +27,7 @@ use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ConnectionSet, Machine, ShapeError};
 
 use super::halves::{PartTree, Share};
+use super::nodes::NodeLeaders;
 
 /// How pieces travel from their sources to their targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub enum PieceRoute {
     },
     /// By ever smaller parts of the machine, of which that of the busiest cell keeps a share.
     Halves(Share),
+    /// By the nodes of a cluster: words between two nodes in one message.
+    Nodes,
 }
 
 /// A place of a route by digits: where each digit of the cell's number comes from.
@@ -103,13 +109,13 @@ impl PieceRoute {
         Ok(())
     }
 
-    /// The product of the radices; none for halves, which fit any number of cells.
+    /// The product of the radices; none for halves and nodes, which fit any number of cells.
     pub(super) fn cells(&self) -> Option<u64> {
         match self {
             PieceRoute::Digits { radices, .. } => {
                 Some(radices.iter().map(|&r| u64::from(r)).product())
             }
-            PieceRoute::Halves(_) => None,
+            PieceRoute::Halves(_) | PieceRoute::Nodes => None,
         }
     }
 }
@@ -160,6 +166,7 @@ enum RouteKind {
         levels: Vec<LevelDigits>,
     },
     Halves(PartTree),
+    Nodes(NodeLeaders),
 }
 
 /// The digits in which a level changes the numbers of cells, as one digit.
@@ -188,6 +195,9 @@ impl NumberedRoute {
                 let (tree, cells) = PartTree::new(machine, cells, root, *share);
                 (RouteKind::Halves(tree), cells)
             }
+            PieceRoute::Nodes => {
+                (RouteKind::Nodes(NodeLeaders::new(machine, cells, set)), cells.to_vec())
+            }
         };
         (Self { kind, inverse, last }, cells)
     }
@@ -196,6 +206,7 @@ impl NumberedRoute {
         match &self.kind {
             RouteKind::Digits { levels, .. } => levels.len(),
             RouteKind::Halves(tree) => tree.levels(),
+            RouteKind::Nodes(_) => NodeLeaders::LEVELS,
         }
     }
 
@@ -211,6 +222,7 @@ impl NumberedRoute {
                 to_u32((of_source[index(source)] + of_target[index(target)]).min(self.last))
             }
             RouteKind::Halves(tree) => tree.place(level, source, target),
+            RouteKind::Nodes(leaders) => leaders.place(level, source, target),
         }
     }
 
@@ -220,6 +232,10 @@ impl NumberedRoute {
         match &self.kind {
             RouteKind::Digits { levels, .. } => levels[level].clone(),
             RouteKind::Halves(tree) => LevelDigits { radix: 2, of: tree.digits(level) },
+            RouteKind::Nodes(leaders) => {
+                let (radix, of) = leaders.digits(level);
+                LevelDigits { radix, of }
+            }
         }
     }
 }

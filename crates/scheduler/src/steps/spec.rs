@@ -6,6 +6,7 @@
 //! levels:16x16/tiles/s1d1,d1s1              with the places between source and target
 //! levels:16x16/tiles/direct/pairwise        with none: direct messages, ordered by these numbers
 //! halves:0.75/inverse                       parts, of which the root's keeps three quarters
+//! nodes/pairwise                            one message between two nodes of a cluster
 //! ```
 
 use std::fmt;
@@ -54,7 +55,7 @@ impl LevelsSpec {
         Ok(Self { route: PieceRoute::digits(radices)?, ..Self::new(order) })
     }
 
-    /// Parses `levels:` with radices, or `halves` with or without a share, and then, each after a `/`
+    /// Parses `levels:` with radices, `nodes`, or `halves` with or without a share, and then, each after a `/`
     /// and in any order, a numbering (only of levels), an order, places (only of levels) and `inverse`.
     /// The order is `loaded` unless given.
     ///
@@ -79,8 +80,8 @@ impl LevelsSpec {
                 Some(share) => share,
                 None => return unknown(share, "a share above 0 and below 1, as halves:0.75"),
             },
-            None if radices.is_some() => Share::HALF,
-            None => return unknown(head, "levels:RxR.. or halves"),
+            None if radices.is_some() || head == "nodes" => Share::HALF,
+            None => return unknown(head, "levels:RxR.., halves or nodes"),
         };
         let (mut numbering, mut order, mut places, mut inverse) = (None, None, None, false);
         for part in rest.into_iter().flat_map(|rest| rest.split('/')) {
@@ -106,6 +107,7 @@ impl LevelsSpec {
             }
         }
         let route = match (radices, places) {
+            (None, _) if head == "nodes" => PieceRoute::Nodes,
             (None, _) => PieceRoute::Halves(share),
             (Some(radices), None) => PieceRoute::digits(&radices)?,
             (Some(radices), Some(places)) => PieceRoute::places(&radices, places)?,
@@ -151,7 +153,7 @@ impl LevelsSpec {
 }
 
 impl fmt::Display for PieceRoute {
-    /// The spelling without places: `levels:16x16`, `halves` or `halves:0.75`.
+    /// The spelling without places: `levels:16x16`, `nodes`, `halves` or `halves:0.75`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PieceRoute::Digits { radices, .. } => {
@@ -160,6 +162,7 @@ impl fmt::Display for PieceRoute {
             }
             PieceRoute::Halves(Share::HALF) => f.write_str("halves"),
             PieceRoute::Halves(share) => write!(f, "halves:{share}"),
+            PieceRoute::Nodes => f.write_str("nodes"),
         }
     }
 }
@@ -195,6 +198,8 @@ mod tests {
             ("levels:16x16/tiles/direct", "16x16 tiles direct loaded"),
             ("halves", "halves loaded"),
             ("halves:0.75/linear", "halves:0.75 linear"),
+            ("nodes", "nodes loaded"),
+            ("nodes/ring/inverse", "nodes inverse ring"),
         ] {
             let spec = LevelsSpec::parse(text).unwrap();
             assert_eq!((spec.to_string(), spec.title()), (text.to_owned(), title.to_owned()));
@@ -224,6 +229,10 @@ mod tests {
             "halves:",
             "halves/rows",
             "halves/s1d1",
+            "nodes:4",
+            "nodes/rows",
+            "nodes/s1d1",
+            "nodes/direct",
             "halfs",
             "levels:4x4/ring/",
             "",

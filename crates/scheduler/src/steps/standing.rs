@@ -102,7 +102,8 @@ impl<'a> StandingRun<'a> {
                     links.clear();
                     route(source, target, &mut links);
                     let words = self.words(of);
-                    self.worms.launch(of, words, self.steps.machine(), &links);
+                    let rate = self.costs.rate_of(source, target);
+                    self.worms.launch(of, (words, rate), self.steps.machine(), &links);
                     self.move_header(of);
                 }
                 Event::Header => self.move_header(of),
@@ -146,6 +147,11 @@ impl<'a> StandingRun<'a> {
         self.steps.messages().get(index(row)).words()
     }
 
+    fn overhead(&self, row: u32) -> u64 {
+        let [source, target] = self.ends(row);
+        self.costs.overhead(source, target)
+    }
+
     fn at(&mut self, clock: u64, event: Event, of: u32) {
         self.events.push(Reverse((clock, event, of)));
     }
@@ -162,9 +168,9 @@ impl<'a> StandingRun<'a> {
             state.launched += 1;
             state.sending = true;
             self.times[index(row)].send_open = now;
-            let words = self.words(row);
+            let (words, overhead) = (self.words(row), self.overhead(row));
             let copies = if costs.half_duplex { words * costs.link } else { 0 };
-            let free = now + costs.send + copies;
+            let free = now + costs.send + overhead + copies;
             self.cells[index(cell)].processor = free;
             self.at(free, Event::Free, cell);
             self.at(free + costs.access, Event::Launch, row);
@@ -173,10 +179,11 @@ impl<'a> StandingRun<'a> {
         {
             state.receiving = true;
             self.times[index(row)].receive_open = now;
-            let end = self.worms.receive(row, now + costs.receive, &mut self.released);
+            let software = costs.receive + self.overhead(row);
+            let end = self.worms.receive(row, now + software, &mut self.released);
             self.schedule_releases(row);
             let state = &mut self.cells[index(cell)];
-            state.processor = if costs.half_duplex { end } else { now + costs.receive };
+            state.processor = if costs.half_duplex { end } else { now + software };
             let free = state.processor;
             self.at(end, Event::End, row);
             self.at(free, Event::Free, cell);

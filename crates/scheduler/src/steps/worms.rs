@@ -51,6 +51,8 @@ const HELD: u64 = u64::MAX;
 struct Worm {
     /// Words, the header included.
     length: u64,
+    /// Clocks for each word.
+    rate: u64,
     /// The channels after the launch queue.
     route: Vec<u32>,
     /// When the header left the launch queue and each channel after it.
@@ -89,8 +91,14 @@ impl Worms {
         }
     }
 
-    /// Adds a message whose header is in the launch queue.
-    pub(super) fn launch(&mut self, row: u32, words: u64, machine: &Machine, links: &[LinkId]) {
+    /// Adds a message whose header is in the launch queue: its words, and clocks for each of them.
+    pub(super) fn launch(
+        &mut self,
+        row: u32,
+        (words, rate): (u64, u64),
+        machine: &Machine,
+        links: &[LinkId],
+    ) {
         let at = self.spare.pop().unwrap_or_else(|| {
             self.worms.push(Worm::default());
             to_u32(self.worms.len() - 1)
@@ -98,6 +106,7 @@ impl Worms {
         self.place[index(row)] = at;
         let worm = &mut self.worms[index(at)];
         worm.length = (words + self.costs.extra_words).max(1);
+        worm.rate = rate;
         worm.route.clear();
         worm.left.clear();
         (worm.settled, worm.tail) = (0, 0);
@@ -177,8 +186,9 @@ impl Worms {
     /// The header leaves the channel that it is in, which determines when the tail leaves all channels
     /// that the rest of the message does not need.
     fn header_leaves(&mut self, row: u32, now: u64, out: &mut Vec<(u64, Release)>) {
-        let (depth, rate, link) = (self.depth, self.costs.rate, self.costs.link);
+        let (depth, link) = (self.depth, self.costs.link);
         let worm = &mut self.worms[index(self.place[index(row)])];
+        let rate = worm.rate;
         worm.left.push(now);
         let (last, rest) = (worm.left.len() - 1, worm.length - 1);
         while worm.settled <= last {

@@ -30,7 +30,7 @@ fn least_clocks(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> Vec<u12
     }
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
-    let link = u128::from(parameters.link_clocks_per_word);
+    let [link, _] = machine.link_clocks_range().map(u128::from);
     let setup = u128::from(parameters.stream_setup);
     let of = |(connection, &hops): (&Connection, &u32)| {
         let (words, hops) = (u128::from(connection.words), u128::from(hops));

@@ -17,7 +17,7 @@ const SLAB_POSITION_LIMIT: usize = 256;
 /// Words and streams that agents send and receive.
 pub(super) struct AgentLoads<'a> {
     machine: &'a Machine,
-    /// For each cell, words and streams sent, and words and streams received.
+    /// For each cell, words sent and clocks of set-ups for them, and the same of words received.
     sums: Vec<[(u64, u64); 2]>,
 }
 
@@ -27,10 +27,12 @@ impl<'a> AgentLoads<'a> {
     }
 
     pub(super) fn add(&mut self, source: CellId, target: CellId, words: u32) {
+        let setup = u64::from(self.machine.parameters().stream_setup)
+            + u64::from(self.machine.network_overhead(source, target));
         for (direction, cell) in [source, target].into_iter().enumerate() {
-            let (all, streams) = &mut self.sums[cell.index()][direction];
+            let (all, setups) = &mut self.sums[cell.index()][direction];
             *all += u64::from(words);
-            *streams += 1;
+            *setups += setup;
         }
     }
 
@@ -43,11 +45,11 @@ impl<'a> AgentLoads<'a> {
     pub(super) fn clocks(&self, cell: CellId, with_setups: bool) -> u128 {
         let parameters = self.machine.parameters();
         let access = u128::from(parameters.access_clocks_per_word);
-        let setup = if with_setups { u128::from(parameters.stream_setup) } else { 0 };
         let streams = u128::from(parameters.streams);
-        let clocks = |(words, opened): (u64, u64)| {
-            let (words, opened) = (u128::from(words) * access, u128::from(opened) * setup);
-            if streams == 1 { words + opened } else { words.max(opened.div_ceil(streams)) }
+        let clocks = |(words, setups): (u64, u64)| {
+            let (words, setups) = (u128::from(words) * access, u128::from(setups));
+            let setups = if with_setups { setups } else { 0 };
+            if streams == 1 { words + setups } else { words.max(setups.div_ceil(streams)) }
         };
         let [out, into] = self.sums[cell.index()];
         match parameters.duplex {
@@ -77,8 +79,10 @@ impl<'a> LoadCounter<'a> {
         count(self.machine.cells().filter(|&cell| self.live.is_alive(cell)))
     }
 
+    /// Clocks per word of the fastest link.
     fn link_clocks(&self) -> u128 {
-        u128::from(self.machine.parameters().link_clocks_per_word)
+        let [clocks, _] = self.machine.link_clocks_range();
+        u128::from(clocks)
     }
 
     /// The ends of live links.
@@ -190,8 +194,18 @@ impl<'a> LoadCounter<'a> {
         let leaves = |from: CellId, to: CellId| inside[from.index()] && !inside[to.index()];
         let leaving = connections.filter(|c| leaves(c.source, c.target));
         let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
-        let links = count(self.links().filter(|&(from, to)| leaves(from, to)));
-        Ok(share(Some(words * self.link_clocks()), links))
+        // In as many clocks as all rates divide, a link moves this number of words.
+        let [fast, slow] = self.machine.link_clocks_range().map(u128::from);
+        let clocks = if fast == slow { fast } else { fast * slow };
+        let all = (0..self.machine.link_count()).map(LinkId::from_index);
+        let moved = all.filter(|&link| self.live.is_link_alive(link)).map(|link| {
+            let ends = self.machine.link(link);
+            match leaves(ends.source, ends.target) {
+                true => clocks / u128::from(self.machine.link_clocks(link)),
+                false => 0,
+            }
+        });
+        Ok(share(words.checked_mul(clocks), moved.sum()))
     }
 
     /// The greatest load of a cut around a slab of positions of any dimension, for topologies with

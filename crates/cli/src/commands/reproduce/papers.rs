@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use conset::predict::ModelValue;
 use conset::reproduce::beside::{Beside, Exhibit, PaperTable};
-use conset::reproduce::c3_measured::{self, C3Measured, MeasuredRow};
+use conset::reproduce::c3_measured::{self, C3Measured, MeasuredRow, SizeVerdict};
 use conset::reproduce::cm5::{PaperSchedule, ScheduleStep};
 use conset::reproduce::{c3, cm5, figures};
 use serde::Serialize;
@@ -129,17 +129,40 @@ fn write_measured(out: &mut dyn Write, measured: &C3Measured) -> io::Result<()> 
             predict::write_summary(out, summary)?;
         }
     }
+    for table in &measured.with_barriers {
+        writeln!(out, "\nMeasured with a barrier after every superstep: {} bytes", table.bytes)?;
+        let mut lines = text::table(&["algorithm", "planner", "supersteps", "fabric"], 2);
+        for row in &table.rows {
+            lines.add_row([
+                row.algorithm.to_owned(),
+                row.planner.to_owned(),
+                row.supersteps.to_string(),
+                format!("{} #{}", text::number(row.clocks), row.rank),
+            ]);
+        }
+        text::write_table(out, &lines)?;
+    }
     writeln!(out, "\nWhat the paper says of the ranks, on the fabric:")?;
     for statement in &measured.statements {
-        let verdict = if statement.holds() { "holds" } else { "does not hold" };
-        let sizes = statement
-            .sizes
-            .iter()
-            .map(|size| format!("{} bytes: {}", size.bytes, if size.holds { "yes" } else { "no" }));
-        let sizes: Vec<String> = sizes.collect();
-        writeln!(out, "{verdict:<14} {} ({})", statement.text, sizes.join(", "))?;
+        let holds = match (statement.holds(), statement.holds_with_barriers()) {
+            (true, _) => "holds",
+            (false, Some(true)) => "holds with barriers",
+            (false, _) => "does not hold",
+        };
+        write!(out, "{holds:<19} {} ({}", statement.text, verdicts(&statement.sizes))?;
+        match &statement.sizes_with_barriers[..] {
+            [] => writeln!(out, ")")?,
+            sizes => writeln!(out, "; with barriers {})", verdicts(sizes))?,
+        }
     }
     Ok(())
+}
+
+fn verdicts(sizes: &[SizeVerdict]) -> String {
+    let verdict = |size: &SizeVerdict| {
+        format!("{} bytes: {}", size.bytes, if size.holds { "yes" } else { "no" })
+    };
+    sizes.iter().map(verdict).collect::<Vec<_>>().join(", ")
 }
 
 fn write_table(out: &mut dyn Write, table: &PaperTable) -> io::Result<()> {

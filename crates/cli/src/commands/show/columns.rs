@@ -23,7 +23,7 @@ pub(super) fn add_links(
         }
         let mut row = head.to_vec();
         row.extend([id.into(), link.source.into(), link.target.into()]);
-        row.extend([load.routes, load.words, loads.clocks(machine, load)].map(Field::from));
+        row.extend([load.routes, load.words, loads.clocks(machine, id, load)].map(Field::from));
         rows.rows.push(row);
     }
 }

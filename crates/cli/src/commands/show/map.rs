@@ -59,8 +59,8 @@ impl LinkLoads {
     }
 
     /// Clocks in which a link moves words.
-    pub(super) fn clocks(&self, machine: &Machine, load: LinkLoad) -> u64 {
-        load.words.saturating_mul(machine.parameters().link_clocks_per_word.into())
+    pub(super) fn clocks(&self, machine: &Machine, link: LinkId, load: LinkLoad) -> u64 {
+        load.words.saturating_mul(machine.link_clocks(link).into())
     }
 
     /// The busiest link; of equal ones the first.

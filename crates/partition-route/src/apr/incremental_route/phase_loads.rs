@@ -31,7 +31,7 @@ impl PhaseLoads {
             parameters.duplex.ports(CellId(source), CellId(target))
         };
         let words = || set.connections().iter().map(|c| c.words);
-        let link = u64::from(parameters.link_clocks_per_word);
+        let [_, link] = machine.link_clocks_range().map(u64::from);
         let mut this = Self {
             ports: graph.ends.iter().map(ports).collect(),
             agent_clocks: words().map(|words| parameters.end_clocks(words)).collect(),

@@ -8,6 +8,7 @@ use conset_ir::convert::to_usize;
 
 use super::ffi::{self, RawOperation};
 use crate::error::MpiError;
+use crate::mpi::backoff::Waited;
 use crate::mpi::comm::{Comm, call, lock};
 use crate::mpi::ffi::to_c_int;
 use crate::mpi::raw_requests::{SingleRequest, WORDS_MAX};
@@ -31,8 +32,8 @@ pub fn set_up_messages() -> u64 {
     MESSAGES.load(Ordering::Relaxed)
 }
 
-/// Waits until `poll` says that it is done. After a time-out the error names the ranks that are
-/// awaited; `place` says in what.
+/// Waits until `poll` says that it is done. A long wait is reported with the ranks that are awaited,
+/// and so is a time-out, which is an error; `place` says in what.
 pub(super) fn wait_for(
     comm: &Comm,
     place: &dyn Fn() -> String,
@@ -40,10 +41,15 @@ pub(super) fn wait_for(
     mut poll: impl FnMut() -> Result<bool, MpiError>,
 ) -> Result<(), MpiError> {
     let mut backoff = comm.backoff();
+    let missing = |milliseconds| {
+        let (rank, place, awaited) = (comm.rank(), place(), awaited());
+        MpiError::Missing { rank, milliseconds, place, awaited }
+    };
     while !poll()? {
-        if let Err(milliseconds) = backoff.wait() {
-            let (rank, place, awaited) = (comm.rank(), place(), awaited());
-            return Err(MpiError::Missing { rank, milliseconds, place, awaited });
+        match backoff.wait() {
+            Waited::Briefly | Waited::Long => {}
+            Waited::Report(milliseconds) => comm.report_wait(&missing(milliseconds)),
+            Waited::TimedOut(milliseconds) => return Err(missing(milliseconds)),
         }
     }
     Ok(())

@@ -1,0 +1,307 @@
+//! Soak tests: one random program after another, through everything that can be done with it.
+//!
+//! The number of a program is its seed, so a run is repeated by its first number, and a failing program
+//! by its own. The program is compiled, checked and run ([`fn@crate::check`]). Besides, and depending on the
+//! seed, because not everything need be done with each:
+//!
+//! | what | must hold |
+//! |---|---|
+//! | files | every form is read back, and written again in the same bytes |
+//! | threads | a compilation on three threads gives the same bytes as on one |
+//! | reuse | a changed program, perhaps with a dead link, reuses the schedule; it is correct too |
+//! | fuse | the sets are merged if that is faster; the result is correct |
+//! | messages | every word arrives as a message, in any order of sending |
+//! | steps | step plans are accepted by the checker, deliver every word, and are not below their bound |
+//! | transports | cell programs see every word, on the fabric and on threads, by phases and by steps |
+//!
+//! A failure is a panic of one of these; [`program`] catches it. [`mod@crate::shrink`] then looks for a smaller program
+//! that still fails.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use conset::fabric::messages::{self, MessageOptions, MessageOrder};
+use conset::fabric::{Fault, FaultKind};
+use conset::ir::convert::to_u32;
+use conset::ir::{CellId, Connection, ConnectionSet, Document, LinkId, Machine, Program, binary};
+use conset::steps::{StepCompiler, StepExecutionError};
+use conset::{CompileError, Compiled, Compiler};
+
+use crate::case::{Case, CaseKind, next};
+use crate::check::{self, MAX_EXAMINED_WORDS, MAX_RUN_WORDS};
+use crate::forms;
+
+/// What happened to programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SoakCounts {
+    /// Programs.
+    pub programs: u64,
+    /// Programs that were refused because a connection has no route, no channel or no phase left.
+    pub refused: u64,
+    /// Programs that were run on the fabric; the others have more words than are run.
+    pub runs: u64,
+    /// Words that arrived in these runs.
+    pub words: u64,
+    /// Programs that were written and read in every form.
+    pub files: u64,
+    /// Programs that were compiled on other numbers of threads.
+    pub threads: u64,
+    /// Changed programs that were compiled with an earlier schedule.
+    pub reused: u64,
+    /// Programs whose sets could be merged.
+    pub fused: u64,
+    /// Sets that were exchanged by messages.
+    pub messages: u64,
+    /// Programs that were compiled to steps and run.
+    pub steps: u64,
+    /// Programs that were run by cell programs.
+    pub transports: u64,
+}
+
+impl SoakCounts {
+    /// Adds the counts of further programs.
+    pub fn add(&mut self, other: &Self) {
+        let Self { programs, refused, runs, words, files, threads, reused, fused, .. } = other;
+        self.programs += programs;
+        self.refused += refused;
+        self.runs += runs;
+        self.words += words;
+        self.files += files;
+        self.threads += threads;
+        self.reused += reused;
+        self.fused += fused;
+        self.messages += other.messages;
+        self.steps += other.steps;
+        self.transports += other.transports;
+    }
+}
+
+/// The random choices that belong to a program, beside the program itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices(u64);
+
+impl Choices {
+    /// The choices of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        Self(seed ^ 0x5cf0_1a57_ed00_c0de)
+    }
+
+    /// A number below `count`. It depends on the seed and on `what` only, so that it is the same for a
+    /// smaller program.
+    fn below(self, what: u64, count: usize) -> usize {
+        let mut state = self.0 ^ what.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        usize::try_from(next(&mut state) % conset::ir::convert::to_u64(count.max(1))).unwrap_or(0)
+    }
+
+    /// Whether to do what is done with one program of `count`.
+    fn one_of(self, what: u64, count: usize) -> bool {
+        self.below(what, count) == 0
+    }
+}
+
+/// Does everything with the program of a seed.
+///
+/// # Errors
+/// The case and what failed.
+pub fn program(seed: u64) -> Result<SoakCounts, Box<(Case, String)>> {
+    let choices = Choices::of_seed(seed);
+    let case = caught(|| Case::of_seed(seed, CaseKind::Soak));
+    let case = case.unwrap_or_else(|message| panic!("generator, seed {seed}: {message}"));
+    fails(&case, choices).map_err(|message| Box::new((case, message)))
+}
+
+/// Does everything with a case.
+///
+/// # Errors
+/// What failed.
+pub fn fails(case: &Case, choices: Choices) -> Result<SoakCounts, String> {
+    caught(|| everything(case, choices))
+}
+
+fn everything(case: &Case, choices: Choices) -> SoakCounts {
+    let Case { machine, program, options } = case;
+    let mut counts = SoakCounts { programs: 1, ..SoakCounts::default() };
+    forms::round_trips(&Document::Program {
+        machine: Some(machine.clone()),
+        program: program.clone(),
+    });
+    let words = check::words(program);
+    if words <= MAX_RUN_WORDS {
+        if choices.one_of(1, 2) {
+            by_messages(case, choices, &mut counts);
+        }
+        if choices.one_of(2, 3) {
+            by_steps(case, choices, &mut counts);
+        }
+    }
+    let Some(compiled) = check::compiles(Compiler::new(machine), case, program) else {
+        counts.refused += 1;
+        return counts;
+    };
+    if choices.one_of(3, 2) {
+        forms::round_trips(&Document::Schedule(compiled.schedule().clone()));
+        forms::round_trips(&Document::Image((**compiled.image()).clone()));
+        counts.files += 1;
+    }
+    if choices.one_of(4, 4) {
+        on_other_threads(case, &compiled);
+        counts.threads += 1;
+    }
+    if words <= MAX_RUN_WORDS {
+        check::runs(&compiled, options.seed);
+        counts.runs += 1;
+        counts.words += words;
+    }
+    if words <= MAX_EXAMINED_WORDS && choices.one_of(5, 4) {
+        check::every_word(compiled.image(), program);
+        counts.transports += 1;
+    }
+    if choices.one_of(6, 3) {
+        counts.reused += u64::from(with_reuse(case, &compiled, choices));
+    }
+    if program.sets().len() > 1 {
+        let names = program.sets().iter().map(|set| set.name());
+        let fused = check::compiles(Compiler::new(machine).fuse(names), case, program);
+        if let Some(fused) = fused {
+            counts.fused += 1;
+            if words <= MAX_RUN_WORDS {
+                check::runs(&fused, options.seed);
+            }
+        }
+    }
+    counts
+}
+
+fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
+    let order = MessageOrder::ALL[choices.below(7, MessageOrder::ALL.len())];
+    let options = MessageOptions::default().seed(case.options.seed).with_order(order);
+    for set in case.program.sets() {
+        match messages::run_checked(&case.machine, set, &options) {
+            Ok(report) => {
+                assert!(report.payload_ok && report.words == set.words(), "{report:?}");
+                counts.messages += 1;
+            }
+            // Not all pairs of cells have a route on which messages cannot deadlock.
+            Err(fault) => assert!(has_no_route(&fault), "messages: {fault}"),
+        }
+    }
+}
+
+fn has_no_route(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::Message { .. })
+}
+
+fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
+    let plans = to_u32(choices.below(8, 6)) + 1;
+    let compiler = StepCompiler::new(&case.machine).max_plans(plans).seed(case.options.seed);
+    let steps = match compiler.compile(&case.program, &mut |_| ()) {
+        Ok(steps) => steps,
+        // No path at all; a message without a route, or with too many words.
+        Err(CompileError::Infeasible(_) | CompileError::Input(_)) => return,
+        Err(other) => panic!("steps: {other}"),
+    };
+    assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
+    forms::round_trips(&Document::Steps(steps.schedule().clone()));
+    forms::round_trips(&Document::Image((**steps.image()).clone()));
+    match steps.run(case.options.seed, false) {
+        Ok(runs) => {
+            for (run, set) in runs.iter().zip(case.program.sets()) {
+                assert!(run.summary.payload_ok, "{:?}", run.summary);
+                assert_eq!(run.summary.words, set.words());
+            }
+            counts.steps += 1;
+        }
+        Err(StepExecutionError::Fault(fault)) if has_no_route(&fault) => return,
+        Err(other) => panic!("steps: {other}"),
+    }
+    if check::words(&case.program) <= MAX_EXAMINED_WORDS && choices.one_of(9, 3) {
+        check::every_word(steps.image(), &case.program);
+        counts.transports += 1;
+    }
+}
+
+fn on_other_threads(case: &Case, compiled: &Compiled) {
+    static POOLS: OnceLock<[rayon::ThreadPool; 2]> = OnceLock::new();
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pools = POOLS.get_or_init(|| [1, 3].map(|threads| pool(threads).expect("threads start")));
+    let bytes =
+        |compiled: &Compiled| binary::write(&Document::Schedule(compiled.schedule().clone()));
+    for pool in pools {
+        let compile = || check::compiles(Compiler::new(&case.machine), case, &case.program);
+        let again = pool.install(compile).expect("it was compiled before");
+        let threads = pool.current_num_threads();
+        assert!(bytes(&again) == bytes(compiled), "another schedule on {threads} threads");
+    }
+}
+
+/// Compiles a changed program with the schedule of the original; returns whether that was possible.
+fn with_reuse(case: &Case, compiled: &Compiled, choices: Choices) -> bool {
+    let mut machine = case.machine.clone();
+    if choices.one_of(10, 2)
+        && let Some(dead) = with_dead_link(&machine, choices)
+    {
+        machine = Arc::new(dead);
+    }
+    let changed = changed(case, choices);
+    let compiler = Compiler::new(&machine).reuse(compiled.schedule());
+    let Some(reused) = check::compiles(compiler, case, &changed) else { return false };
+    if check::words(&changed) <= MAX_RUN_WORDS {
+        check::runs(&reused, case.options.seed);
+    }
+    true
+}
+
+fn with_dead_link(machine: &Machine, choices: Choices) -> Option<Machine> {
+    let links = machine.link_count();
+    if links == 0 {
+        return None;
+    }
+    let link = machine.link(LinkId::from_index(choices.below(11, links)));
+    machine.with_dead(&[], &[(link.source, link.target)]).ok()
+}
+
+/// The program with a few connections gone, new, or with other words.
+fn changed(case: &Case, choices: Choices) -> Program {
+    let ends: Vec<CellId> = case.machine.endpoints().collect();
+    let change = |set: &Arc<ConnectionSet>| {
+        if !set.order().is_empty() || ends.is_empty() {
+            return set.clone();
+        }
+        let mut connections = set.connections().to_vec();
+        for what in 0..3 {
+            let place = choices.below(20 + what, connections.len());
+            let end = |which: u64| ends[choices.below(30 + 2 * what + which, ends.len())];
+            match choices.below(40 + what, 4) {
+                0 if !connections.is_empty() => drop(connections.remove(place)),
+                1 if !connections.is_empty() => {
+                    let words = &mut connections[place].words;
+                    *words = (*words / 2).max(1);
+                }
+                2 => connections.push(Connection::new(end(0), end(1), 1 + to_u32(place) * 5)),
+                _ => (),
+            }
+        }
+        Arc::new(ConnectionSet::new(set.name(), connections).expect("it was valid"))
+    };
+    Program::new(case.program.sets().iter().map(change).collect()).expect("the names differ")
+}
+
+/// The message of the last panic and where it was.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Calls a function; a panic is an error with its message and place.
+fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: OnceLock<()> = OnceLock::new();
+    HOOK.get_or_init(|| {
+        panic::set_hook(Box::new(|info| {
+            let mut last = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // The first one is the cause; others may follow on other threads.
+            last.get_or_insert_with(|| info.to_string());
+        }));
+    });
+    let take = || PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    let _ = take();
+    panic::catch_unwind(AssertUnwindSafe(call))
+        .map_err(|_| take().unwrap_or_else(|| "a panic without a message".to_owned()))
+}
