@@ -174,8 +174,8 @@ impl Attached {
         let number = |column: C| column.try_into().unwrap_or(u64::MAX);
         let mut ids: Vec<u64> = Vec::new();
         let fault = check_rows(rows, pointers, columns.len()).and_then(|()| {
-            ids = columns.iter().map(|&column| number(column)).collect();
-            ids.retain(|id| !rows.contains(id));
+            let global = columns.iter().map(|&column| number(column));
+            ids = global.filter(|id| !rows.contains(id)).collect();
             ids.sort_unstable();
             ids.dedup();
             check_range(rows, ids.len())
