@@ -3,12 +3,16 @@
 //!
 //! A rank makes its rows with global columns ([`Attached::csr_halo`] gives local ones and the halo),
 //! starts the exchange of ghosts, multiplies the rows that need none, completes it and multiplies the
-//! others. Two dot products take one reduction.
+//! others. The recurrence of Chronopoulos and Gear (Journal of Computational and Applied Mathematics
+//! 25, 1989) needs both dot products of a step at the same time, by one reduction.
 
 use std::ops::Range;
 
 use conset_runtime::Op;
 use conset_runtime::mpi::{Attached, AttachedRows, HaloError};
+
+/// The most iterations.
+const STEPS_LIMIT: usize = 10_000;
 
 /// The rows of a rank.
 struct Rows {
@@ -88,31 +92,33 @@ pub fn solve(attached: &Attached, side: u64, tolerance: f64) -> Result<Solution,
     let rows = n * rank / ranks..n * (rank + 1) / ranks;
     let mut matrix = Rows::new(attached, side, rows.clone())?;
     let owned = matrix.pointers.len() - 1;
-    let (mut x, mut r) = (vec![0.0; owned], vec![1.0; owned]);
-    let mut p = vec![1.0; matrix.local.halo.entries()];
-    let mut q = vec![0.0; owned];
+    let mut x = vec![0.0; owned];
+    let mut r = vec![0.0; matrix.local.halo.entries()];
+    r[..owned].fill(1.0);
+    // The direction, and its product with the matrix.
+    let (mut p, mut s) = (vec![0.0; owned], vec![0.0; owned]);
+    let mut w = vec![0.0; owned];
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let mut first = [dot(&r, &r)];
-    attached.allreduce(Op::Add, &mut first)?;
-    let (mut rr, mut steps) = (first[0], 0);
-    while steps < 1000 && rr > tolerance * tolerance * first[0] {
-        matrix.multiply(&mut p, &mut q)?;
-        // p A p, and what the next residual is made of, by one reduction.
-        let mut sums = [dot(&p[..owned], &q), dot(&r, &q), dot(&q, &q)];
+    let (mut first, mut last, mut alpha, mut steps) = (None, f64::INFINITY, f64::INFINITY, 0);
+    loop {
+        matrix.multiply(&mut r, &mut w)?;
+        let mut sums = [dot(&r[..owned], &r[..owned]), dot(&r[..owned], &w)];
         attached.allreduce(Op::Add, &mut sums)?;
-        let alpha = rr / sums[0];
-        for (x, p) in x.iter_mut().zip(&p) {
-            *x += alpha * p;
+        let [rr, rw] = sums;
+        let first = *first.get_or_insert(rr);
+        if steps == STEPS_LIMIT || rr <= tolerance * tolerance * first {
+            return Ok(Solution { rows, x, steps, residual: (rr / first).sqrt() });
         }
-        for (r, q) in r.iter_mut().zip(&q) {
-            *r -= alpha * q;
+        // In the first step, `last` and `alpha` are infinite: beta is 0, alpha is rr / rw.
+        let beta = rr / last;
+        alpha = rr / (rw - beta * rr / alpha);
+        for at in 0..owned {
+            p[at] = r[at] + beta * p[at];
+            s[at] = w[at] + beta * s[at];
+            x[at] += alpha * p[at];
+            r[at] -= alpha * s[at];
         }
-        let old = rr;
-        rr += alpha * (alpha * sums[2] - 2.0 * sums[1]);
-        for (p, r) in p.iter_mut().zip(&r) {
-            *p = r + rr / old * *p;
-        }
+        last = rr;
         steps += 1;
     }
-    Ok(Solution { rows, x, steps, residual: (rr.max(0.0) / first[0]).sqrt() })
 }

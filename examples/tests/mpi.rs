@@ -1,6 +1,7 @@
 //! The solvers over MPI: the same bits as on the emulated machine. Without a job around it, this
 //! program starts itself as jobs of 3 and 6 ranks (`CONSET_MPIRUN` names another launcher than
-//! `mpirun`): with 4 cells that is one rank with two cells, and ranks without any.
+//! `mpirun`): with 4 cells that is one rank with two cells, and ranks without any. The attached
+//! solver, which has one cell on each rank, runs on 1, 2 and 4 ranks.
 //!
 //! Each rank runs each solver twice, over MPI and by itself on the emulated machine. Residuals,
 //! energies and the unknowns of the elimination come from all cells, and every rank has them.
@@ -16,8 +17,10 @@ use conset_examples::{attached, elasticity, fft, gauss, poisson, wave};
 use conset_runtime::By;
 use conset_runtime::mpi::{Attached, Comm};
 
-/// The environment variable by which a rank knows that it is one.
+/// The environment variable by which a rank knows that it is one, and what it runs.
 const RANK: &str = "CONSET_EXAMPLES_RANK";
+const ALL: &str = "solvers";
+const ATTACHED: &str = "attached solver";
 const STOP: Stop = Stop { tolerance: 1e-10, iterations: 500 };
 
 fn main() -> ExitCode {
@@ -25,17 +28,18 @@ fn main() -> ExitCode {
         as_rank();
         return ExitCode::SUCCESS;
     }
-    let failed = ["3", "6"].into_iter().filter(|ranks| !job(ranks)).count();
+    let jobs = [(ALL, "3"), (ALL, "6"), (ATTACHED, "1"), (ATTACHED, "2"), (ATTACHED, "4")];
+    let failed = jobs.into_iter().filter(|(solvers, ranks)| !job(solvers, ranks)).count();
     ExitCode::from(u8::from(failed > 0))
 }
 
 /// Whether a job of so many ranks ends well.
-fn job(ranks: &str) -> bool {
+fn job(solvers: &str, ranks: &str) -> bool {
     let launcher = std::env::var("CONSET_MPIRUN").unwrap_or_else(|_| "mpirun".to_owned());
     let output = Command::new("timeout")
         .args(["-k", "5", "100", &launcher, "-n", ranks])
         .arg(std::env::current_exe().expect("this program"))
-        .env(RANK, "1")
+        .env(RANK, solvers)
         // More ranks than cores, and perhaps as root in a container; other libraries ignore it.
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
@@ -44,7 +48,7 @@ fn job(ranks: &str) -> bool {
         .output()
         .expect("timeout and the MPI launcher can be run");
     let good = output.status.success();
-    println!("test solvers on {ranks} ranks ... {}", if good { "ok" } else { "FAILED" });
+    println!("test {solvers} on {ranks} ranks ... {}", if good { "ok" } else { "FAILED" });
     if !good {
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -52,15 +56,30 @@ fn job(ranks: &str) -> bool {
 }
 
 fn as_rank() {
+    if std::env::var(RANK).is_ok_and(|solvers| solvers == ATTACHED) {
+        return attached_as_alone();
+    }
     [ByArg::Phases, ByArg::Steps, ByArg::Messages].into_iter().for_each(all_solvers);
-    attached_as_alone();
 }
 
-/// The solver without a callback: together, and on every rank by itself.
+/// The solver without a callback: together, and on every rank by itself. The latter is compared with
+/// the equations.
 fn attached_as_alone() {
     let attach = |comm: Comm| Attached::new(&comm).unwrap();
-    let together = attached::solve(&attach(Comm::world().unwrap()), 20, 1e-9).unwrap();
-    let alone = attached::solve(&attach(Comm::alone().unwrap()), 20, 1e-9).unwrap();
+    const SIDE: usize = 20;
+    let solve = |comm| attached::solve(&attach(comm), SIDE as u64, 1e-9).unwrap();
+    let together = solve(Comm::world().unwrap());
+    let alone = solve(Comm::alone().unwrap());
+    for (at, x) in alone.x.iter().enumerate() {
+        let near = [
+            (at >= SIDE, at.wrapping_sub(SIDE)),
+            (at % SIDE > 0, at.wrapping_sub(1)),
+            (at % SIDE + 1 < SIDE, at + 1),
+            (at + SIDE < SIDE * SIDE, at + SIDE),
+        ];
+        let near = near.iter().filter(|(inside, _)| *inside).map(|&(_, at)| alone.x[at]);
+        assert!((4.0 * x - near.sum::<f64>() - 1.0).abs() < 1e-7, "row {at}");
+    }
     assert!(together.residual <= 1e-9 && together.steps.abs_diff(alone.steps) <= 1);
     let largest = alone.x.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     let whole = &alone.x[together.rows.start as usize..together.rows.end as usize];

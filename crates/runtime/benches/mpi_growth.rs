@@ -11,7 +11,8 @@
 //!
 //! * `ghosts`: entries that it receives, and the number of its neighbours;
 //! * `peak`, `kept`: bytes for each entry of its vector that conset has allocated during the set-up,
-//!   beyond what the caller gives, and that the halo keeps;
+//!   beyond what the caller gives (in `rows` with the local columns, 4 bytes for each entry of the
+//!   matrix), and kilobytes in all that the halo keeps;
 //! * `messages`: what it sends to find out who has what. MPI's reductions and barriers come in
 //!   addition, about log2 P messages each: 4 to 7 of them in a set-up.
 //!
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
     }
     println!(
         "{:<8}{:>7}{:>10}{:>12}{:>8}{:>8}{:>8}{:>10}{:>8}",
-        "", "ranks", "entries", "ghosts", "of", "peak", "kept", "messages", "model"
+        "", "ranks", "entries", "ghosts", "of", "peak", "kept kB", "messages", "model"
     );
     for ranks in ["2", "4", "8", "16", "32", "64"] {
         let program = std::env::current_exe().expect("this program");
@@ -162,7 +163,7 @@ fn measure(comm: &Comm) {
 fn print_row(attached: &Attached, name: &str, halo: &Halo, took: &mut [u64; 3], model: u64) {
     let (ghosts, of) = (halo.received_entries() as u64, halo.sources().count() as u64);
     let entries = halo.entries() as u64;
-    let mut most = [entries, ghosts, of, took[0] / entries, took[1] / entries, took[2], model];
+    let mut most = [entries, ghosts, of, took[0] / entries, took[1] / 1000, took[2], model];
     attached.allreduce(Op::Max, &mut most).expect("all ranks come");
     if attached.rank() == 0 {
         let [entries, ghosts, of, peak, kept, messages, model] = most;

@@ -10,6 +10,7 @@
 
 use conset_ir::convert::{index, to_u32};
 
+use super::field::Positions;
 use super::halo::Link;
 use crate::lists::Number;
 
@@ -115,20 +116,53 @@ impl Copies {
             }
         }
         for (row, (stream, link)) in self.streams.iter().zip(links).enumerate() {
-            let lower = row < self.lower;
-            let mut one = |entry: usize, position: u32| {
-                let (from, to) = (entry * block, index(position) * block);
-                for (offset, value) in vector[to..to + block].iter_mut().enumerate() {
-                    let arrived = number(row, from + offset);
-                    let (first, second) = if lower { (arrived, *value) } else { (*value, arrived) };
-                    *value = combine(first, second);
+            // SAFETY: the caller's promise for this message.
+            unsafe {
+                if row < self.lower {
+                    combine_stream(stream, link, messages[row], block, vector, combine);
+                } else {
+                    let after = |arrived, own| combine(own, arrived);
+                    combine_stream(stream, link, messages[row], block, vector, after);
                 }
-            };
-            match stream {
-                Stream::Whole => {
-                    link.positions.iter().enumerate().for_each(|(entry, at)| one(entry, at));
-                }
-                Stream::Some(some) => some.iter().for_each(|&(entry, at)| one(index(entry), at)),
+            }
+        }
+    }
+}
+
+/// Combines one message with what is there: `combine(arrived, own)`.
+///
+/// # Safety
+/// The message has `block` numbers for each position of the link, not necessarily aligned.
+#[inline(always)]
+unsafe fn combine_stream<W: Number>(
+    stream: &Stream,
+    link: &Link,
+    message: *const u8,
+    block: usize,
+    vector: &mut [W],
+    combine: impl Fn(W, W) -> W,
+) {
+    let message = message.cast::<W>();
+    let one = |from: usize, own: &mut [W]| {
+        for (offset, value) in own.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *value = combine(unsafe { message.add(from + offset).read_unaligned() }, *value);
+        }
+    };
+    let entry = |position: u32| index(position) * block..index(position) * block + block;
+    match (stream, &link.positions) {
+        // Contiguous on both sides: one loop without positions.
+        (Stream::Whole, Positions::Run { start, len }) => {
+            one(0, &mut vector[index(*start) * block..index(*start + *len) * block]);
+        }
+        (Stream::Whole, Positions::Any(positions)) => {
+            for (at, &position) in positions.iter().enumerate() {
+                one(at * block, &mut vector[entry(position)]);
+            }
+        }
+        (Stream::Some(some), _) => {
+            for &(at, position) in some {
+                one(index(at) * block, &mut vector[entry(position)]);
             }
         }
     }

@@ -82,9 +82,11 @@ pub(super) fn owners(
         known.map(|&[start, end, owner]| OwnedRange { start, end, owner }).collect();
     known.sort_unstable();
     known.dedup();
+    // Both are sorted, but ranges overlap if they are invalid: the last one that begins in time counts.
+    let mut begun = 0;
     let owner = |&id: &u64| {
-        let before = known.partition_point(|range| range.start <= id);
-        let range = known[..before].last().filter(|range| id < range.end);
+        begun += known[begun..].iter().take_while(|range| range.start <= id).count();
+        let range = known[..begun].last().filter(|range| id < range.end);
         range.map(|range| to_usize(range.owner))
     };
     Ok((ids.iter().map(owner).collect(), fault))

@@ -116,7 +116,8 @@ impl Attached {
         let mut sorted: Vec<(u64, u32)> = Vec::new();
         let fault = check_range(owned, ghosts.len()).and_then(|()| {
             sorted = ghosts.iter().copied().zip(0..).collect();
-            sorted.sort_unstable();
+            // Ghosts are usually a few ascending runs, which a stable sort merges.
+            sorted.sort();
             check_ghosts(owned, &sorted)
         });
         let numbered = self.agree_on_call(Call::Owned, fault.err())?;
@@ -128,7 +129,7 @@ impl Attached {
         let at = to_usize(owned.end - owned.start);
         let wanted = sorted.iter().zip(owners.into_iter().flatten());
         let mut wanted: Vec<(usize, u32)> = wanted.map(|(&(_, row), owner)| (owner, row)).collect();
-        wanted.sort_unstable();
+        wanted.sort();
         let wanted = wanted.chunk_by(|a, b| a.0 == b.0).map(|of_owner| {
             let rows = of_owner.iter().map(|&(_, row)| row);
             let ids = rows.clone().map(|row| ghosts[index(row)]).collect();
@@ -173,8 +174,8 @@ impl Attached {
         let number = |column: C| column.try_into().unwrap_or(u64::MAX);
         let mut ids: Vec<u64> = Vec::new();
         let fault = check_rows(rows, pointers, columns.len()).and_then(|()| {
-            ids = columns.iter().map(|&column| number(column)).collect();
-            ids.retain(|id| !rows.contains(id));
+            let global = columns.iter().map(|&column| number(column));
+            ids = global.filter(|id| !rows.contains(id)).collect();
             ids.sort_unstable();
             ids.dedup();
             check_range(rows, ids.len())
