@@ -14,7 +14,7 @@
 //! | steps | step plans are accepted by the checker, deliver every word, and are not below their bound |
 //! | transports | cell programs see every word, on the fabric and on threads, by phases and by steps |
 //!
-//! A failure is a panic of one of these; [`program`] catches it. [`mod@crate::shrink`] then looks for a smaller program
+//! A failure is a panic of one of these; [`program`] catches it. [`crate::shrink()`] then looks for a smaller program
 //! that still fails.
 
 use std::panic::{self, AssertUnwindSafe};

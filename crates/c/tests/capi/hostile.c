@@ -47,6 +47,8 @@ static conset_image *new_image;
 static conset_layout *new_layout, *new_backward;
 static conset_matrix *new_matrix;
 static conset_plan *new_plan;
+static conset_halo *new_halo;
+static conset_field field;
 static conset_trees *new_trees;
 static conset_lists *new_lists;
 static conset_communicator *new_communicator;

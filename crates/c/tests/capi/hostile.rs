@@ -67,7 +67,8 @@ fn handle_or_structure(kind: &str) -> String {
         ("image" | "layout" | "matrix" | "plan" | "trees" | "lists" | "cell", _) => {
             short.to_owned()
         }
-        ("communicator", _) => "NULL".to_owned(),
+        // MPI makes them.
+        ("communicator" | "attached" | "halo", _) => "NULL".to_owned(),
         _ => format!("&{short}"),
     }
 }
@@ -134,7 +135,7 @@ fn source() -> String {
             let takes_cell = |(_, kind): &(String, String)| kind.starts_with("conset_cell ");
             // A communicator is MPI's to look at, before it is ours.
             if function.arguments.first().is_some_and(takes_cell) != of_cells
-                || name == "conset_communicator_new"
+                || ["conset_communicator_new", "conset_attach"].contains(&name.as_str())
             {
                 continue;
             }
