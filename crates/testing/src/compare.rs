@@ -175,7 +175,7 @@ pub fn messages(
     Ok(Some(second.clocks))
 }
 
-/// A step plan, which the checker must have accepted; as [`messages`].
+/// A step plan, which the checker must have accepted; as [`messages()`].
 ///
 /// # Errors
 /// The first difference.
