@@ -57,6 +57,20 @@ pub struct HaloState {
     started: u64,
 }
 
+#[cfg(feature = "mpi")]
+impl HaloState {
+    /// Keeps an exchange that was started, and gives the caller its number.
+    ///
+    /// # Safety
+    /// As [`write`].
+    unsafe fn keep(&mut self, pending: PendingExchange, number: *mut u64) -> Result<(), CallFault> {
+        self.started += 1;
+        self.pending.insert(self.started, pending);
+        // SAFETY: the caller's promise.
+        unsafe { write(number, "exchange", self.started) }
+    }
+}
+
 /// `conset_halo`.
 pub type ConsetHalo = Handle<Mutex<HaloState>>;
 
@@ -114,6 +128,27 @@ macro_rules! with_mpi {
             Err(CallFault::new(Status::Unsupported, crate::run::WITHOUT_MPI))
         }
     }};
+}
+
+/// A call on a halo and a vector of numbers of the given type, which `array` or `array_mut` reads.
+macro_rules! on_vector {
+    (
+        $name:literal, $read:ident($halo:ident, $type:ident, $vector:ident, $block:ident),
+        |$state:ident, $words:ident| $call:expr
+    ) => {
+        enter($name, || {
+            with_mpi! {
+                // SAFETY: the caller keeps the rules of `memory`.
+                unsafe {
+                    typed!($type, W => {
+                        let mut $state = locked($halo)?;
+                        let $words = $read($vector.cast::<W>(), numbers(&$state, $block), "vector")?;
+                        Ok($call?)
+                    })
+                }
+            }
+        })
+    };
 }
 
 /// Attaches to a communicator of the caller's.
@@ -306,18 +341,7 @@ pub unsafe extern "C" fn conset_halo_exchange(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    enter("conset_halo_exchange", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let mut state = locked(halo)?;
-                    let vector = array_mut(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    Ok(state.halo.exchange(vector, block)?)
-                })
-            }
-        }
-    })
+    on_vector!("conset_halo_exchange", array_mut(halo, number_type, vector, block), |state, vector| state.halo.exchange(vector, block))
 }
 
 /// Brings owned items of several vectors to their ghosts.
@@ -353,18 +377,7 @@ pub unsafe extern "C" fn conset_halo_reduce(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    enter("conset_halo_reduce", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let (mut state, operation) = (locked(halo)?, op(operation)?);
-                    let vector = array_mut(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    Ok(state.halo.reduce(operation, vector, block)?)
-                })
-            }
-        }
-    })
+    on_vector!("conset_halo_reduce", array_mut(halo, number_type, vector, block), |state, vector| state.halo.reduce(op(operation)?, vector, block))
 }
 
 /// Combines all copies of shared items.
@@ -376,18 +389,7 @@ pub unsafe extern "C" fn conset_halo_combine(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    enter("conset_halo_combine", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let (mut state, operation) = (locked(halo)?, op(operation)?);
-                    let vector = array_mut(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    Ok(state.halo.combine_shared(operation, vector, block)?)
-                })
-            }
-        }
-    })
+    on_vector!("conset_halo_combine", array_mut(halo, number_type, vector, block), |state, vector| state.halo.combine_shared(op(operation)?, vector, block))
 }
 
 /// Sums all copies of shared items.
@@ -398,18 +400,7 @@ pub unsafe extern "C" fn conset_halo_sum(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    enter("conset_halo_sum", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let mut state = locked(halo)?;
-                    let vector = array_mut(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    Ok(state.halo.sum_shared(vector, block)?)
-                })
-            }
-        }
-    })
+    on_vector!("conset_halo_sum", array_mut(halo, number_type, vector, block), |state, vector| state.halo.sum_shared(vector, block))
 }
 
 /// Starts an exchange.
@@ -421,21 +412,9 @@ pub unsafe extern "C" fn conset_halo_start(
     block: usize,
     exchange: *mut u64,
 ) -> c_int {
-    enter("conset_halo_start", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let mut state = locked(halo)?;
-                    let vector = array(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    let pending = state.halo.start(vector, block)?;
-                    state.started += 1;
-                    let number = state.started;
-                    state.pending.insert(number, pending);
-                    write(exchange, "exchange", number)
-                })
-            }
-        }
+    on_vector!("conset_halo_start", array(halo, number_type, vector, block), |state, vector| {
+        let pending = state.halo.start(vector, block)?;
+        state.keep(pending, exchange)
     })
 }
 
@@ -448,21 +427,9 @@ pub unsafe extern "C" fn conset_halo_start_reduce(
     block: usize,
     exchange: *mut u64,
 ) -> c_int {
-    enter("conset_halo_start_reduce", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let mut state = locked(halo)?;
-                    let vector = array(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    let pending = state.halo.start_reduce(vector, block)?;
-                    state.started += 1;
-                    let number = state.started;
-                    state.pending.insert(number, pending);
-                    write(exchange, "exchange", number)
-                })
-            }
-        }
+    on_vector!("conset_halo_start_reduce", array(halo, number_type, vector, block), |state, vector| {
+        let pending = state.halo.start_reduce(vector, block)?;
+        state.keep(pending, exchange)
     })
 }
 
@@ -475,21 +442,9 @@ pub unsafe extern "C" fn conset_halo_start_combine(
     block: usize,
     exchange: *mut u64,
 ) -> c_int {
-    enter("conset_halo_start_combine", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let mut state = locked(halo)?;
-                    let vector = array(vector.cast::<W>(), numbers(&state, block), "vector")?;
-                    let pending = state.halo.start_combine(vector, block)?;
-                    state.started += 1;
-                    let number = state.started;
-                    state.pending.insert(number, pending);
-                    write(exchange, "exchange", number)
-                })
-            }
-        }
+    on_vector!("conset_halo_start_combine", array(halo, number_type, vector, block), |state, vector| {
+        let pending = state.halo.start_combine(vector, block)?;
+        state.keep(pending, exchange)
     })
 }
 
