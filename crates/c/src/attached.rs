@@ -341,7 +341,11 @@ pub unsafe extern "C" fn conset_halo_exchange(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    on_vector!("conset_halo_exchange", array_mut(halo, number_type, vector, block), |state, vector| state.halo.exchange(vector, block))
+    on_vector!(
+        "conset_halo_exchange",
+        array_mut(halo, number_type, vector, block),
+        |state, vector| state.halo.exchange(vector, block)
+    )
 }
 
 /// Brings owned items of several vectors to their ghosts.
@@ -377,7 +381,11 @@ pub unsafe extern "C" fn conset_halo_reduce(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    on_vector!("conset_halo_reduce", array_mut(halo, number_type, vector, block), |state, vector| state.halo.reduce(op(operation)?, vector, block))
+    on_vector!(
+        "conset_halo_reduce",
+        array_mut(halo, number_type, vector, block),
+        |state, vector| state.halo.reduce(op(operation)?, vector, block)
+    )
 }
 
 /// Combines all copies of shared items.
@@ -389,7 +397,11 @@ pub unsafe extern "C" fn conset_halo_combine(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    on_vector!("conset_halo_combine", array_mut(halo, number_type, vector, block), |state, vector| state.halo.combine_shared(op(operation)?, vector, block))
+    on_vector!(
+        "conset_halo_combine",
+        array_mut(halo, number_type, vector, block),
+        |state, vector| state.halo.combine_shared(op(operation)?, vector, block)
+    )
 }
 
 /// Sums all copies of shared items.
@@ -400,7 +412,9 @@ pub unsafe extern "C" fn conset_halo_sum(
     vector: *mut c_void,
     block: usize,
 ) -> c_int {
-    on_vector!("conset_halo_sum", array_mut(halo, number_type, vector, block), |state, vector| state.halo.sum_shared(vector, block))
+    on_vector!("conset_halo_sum", array_mut(halo, number_type, vector, block), |state, vector| {
+        state.halo.sum_shared(vector, block)
+    })
 }
 
 /// Starts an exchange.
@@ -427,10 +441,14 @@ pub unsafe extern "C" fn conset_halo_start_reduce(
     block: usize,
     exchange: *mut u64,
 ) -> c_int {
-    on_vector!("conset_halo_start_reduce", array(halo, number_type, vector, block), |state, vector| {
-        let pending = state.halo.start_reduce(vector, block)?;
-        state.keep(pending, exchange)
-    })
+    on_vector!(
+        "conset_halo_start_reduce",
+        array(halo, number_type, vector, block),
+        |state, vector| {
+            let pending = state.halo.start_reduce(vector, block)?;
+            state.keep(pending, exchange)
+        }
+    )
 }
 
 /// Starts combining copies.
@@ -442,10 +460,14 @@ pub unsafe extern "C" fn conset_halo_start_combine(
     block: usize,
     exchange: *mut u64,
 ) -> c_int {
-    on_vector!("conset_halo_start_combine", array(halo, number_type, vector, block), |state, vector| {
-        let pending = state.halo.start_combine(vector, block)?;
-        state.keep(pending, exchange)
-    })
+    on_vector!(
+        "conset_halo_start_combine",
+        array(halo, number_type, vector, block),
+        |state, vector| {
+            let pending = state.halo.start_combine(vector, block)?;
+            state.keep(pending, exchange)
+        }
+    )
 }
 
 /// Whether an exchange can be completed without waiting.
