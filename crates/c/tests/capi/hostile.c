@@ -69,6 +69,8 @@ static int failures;
 static void judge(int row, const char *how, int status)
 {
     const char *text = status == CONSET_OK ? "" : conset_error();
+    if (status == CONSET_UNSUPPORTED) /* a library without MPI says how to get one */
+        return;
     if (status < 0 || status >= CONSET_BUG || (status != CONSET_OK && *text == 0) ||
         strstr(text, "--") || strstr(text, "::"))
         failures++, fprintf(stderr, "%s: %s: %d, `%s`\n", names[row], how, status, text);
