@@ -13,6 +13,7 @@
 //! | messages | every word arrives as a message, in any order of sending |
 //! | steps | step plans are accepted by the checker, deliver every word, and are not below their bound |
 //! | transports | cell programs see every word, on the fabric and on threads, by phases and by steps |
+//! | second simulator | small programs take the same clocks and deliver the same words there ([`compare`]) |
 //!
 //! A failure is a panic of one of these; [`program`] catches it. [`crate::shrink()`] then looks for a smaller program
 //! that still fails.
@@ -29,7 +30,11 @@ use conset::{CompileError, Compiled, Compiler};
 
 use crate::case::{Case, CaseKind, next};
 use crate::check::{self, MAX_EXAMINED_WORDS, MAX_RUN_WORDS};
+use crate::compare;
 use crate::forms;
+
+/// Programs with more words are not run on the second simulator, which moves each word by itself.
+const MAX_COMPARED_WORDS: u64 = 1 << 12;
 
 /// What happened to programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +62,8 @@ pub struct SoakCounts {
     pub steps: u64,
     /// Programs that were run by cell programs.
     pub transports: u64,
+    /// Runs (images, sets by messages, step plans) that were repeated on the second simulator.
+    pub compared: u64,
 }
 
 impl SoakCounts {
@@ -74,6 +81,7 @@ impl SoakCounts {
         self.messages += other.messages;
         self.steps += other.steps;
         self.transports += other.transports;
+        self.compared += other.compared;
     }
 }
 
@@ -153,6 +161,10 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
         counts.runs += 1;
         counts.words += words;
     }
+    if is_compared(program, choices) {
+        agree(compare::phases(compiled.image()));
+        counts.compared += 1;
+    }
     if words <= MAX_EXAMINED_WORDS && choices.one_of(5, 4) {
         check::every_word(compiled.image(), program);
         counts.transports += 1;
@@ -168,9 +180,23 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
             if words <= MAX_RUN_WORDS {
                 check::runs(&fused, options.seed);
             }
+            if is_compared(program, choices) {
+                agree(compare::phases(fused.image()));
+                counts.compared += 1;
+            }
         }
     }
     counts
+}
+
+/// Whether the runs of a program are repeated on the second simulator.
+fn is_compared(program: &Program, choices: Choices) -> bool {
+    check::words(program) <= MAX_COMPARED_WORDS && choices.one_of(12, 2)
+}
+
+/// The result of a comparison with the second simulator; a difference is a panic.
+fn agree<T>(result: Result<T, String>) -> T {
+    result.unwrap_or_else(|difference| panic!("second simulator: {difference}"))
 }
 
 fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
@@ -184,6 +210,10 @@ fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
             }
             // Not all pairs of cells have a route on which messages cannot deadlock.
             Err(fault) => assert!(has_no_route(&fault), "messages: {fault}"),
+        }
+        if is_compared(&case.program, choices) {
+            let clocks = agree(compare::messages(&case.machine, set, order, case.options.seed));
+            counts.compared += u64::from(clocks.is_some());
         }
     }
 }
@@ -204,6 +234,11 @@ fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
     forms::round_trips(&Document::Steps(steps.schedule().clone()));
     forms::round_trips(&Document::Image((**steps.image()).clone()));
+    if is_compared(&case.program, choices) {
+        for set in steps.schedule().sets() {
+            counts.compared += u64::from(agree(compare::steps(&set.steps)).is_some());
+        }
+    }
     match steps.run(case.options.seed, false) {
         Ok(runs) => {
             for (run, set) in runs.iter().zip(case.program.sets()) {

@@ -40,6 +40,7 @@ struct SoakReport {
     messages: u64,
     steps: u64,
     transports: u64,
+    compared: u64,
     seconds: f64,
     programs_per_hour: u64,
     slowest_seed: Option<u64>,
@@ -108,6 +109,7 @@ pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> 
         messages: counts.messages,
         steps: counts.steps,
         transports: counts.transports,
+        compared: counts.compared,
         seconds,
         programs_per_hour: truncate(to_f64(counts.programs) * 3600.0 / seconds.max(1e-3)),
         slowest_seed: slowest.map(|slowest| slowest.1),
@@ -166,7 +168,7 @@ fn write_report(out: &mut dyn Write, report: &SoakReport) -> io::Result<()> {
     writeln!(
         out,
         "also     {} by messages, {} as steps, {} by cell programs, {} reused, {} merged, {} written and \
-         read, {} on other threads",
+         read, {} on other threads, {} on the second simulator",
         text::count(report.messages, "set"),
         number(report.steps),
         number(report.transports),
@@ -174,6 +176,7 @@ fn write_report(out: &mut dyn Write, report: &SoakReport) -> io::Result<()> {
         number(report.fused),
         number(report.files),
         number(report.threads),
+        text::count(report.compared, "run"),
     )?;
     let slowest = report
         .slowest_seed
