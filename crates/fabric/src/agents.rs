@@ -339,6 +339,24 @@ impl Agents {
         self.mark_ready(port);
     }
 
+    /// The ports of a cell's agent.
+    pub(crate) fn ports_of(&self, cell: CellId) -> impl Iterator<Item = u32> + use<> {
+        let first = self.port_of(cell, Direction::Send);
+        first..=self.port_of(cell, Direction::Receive).max(first)
+    }
+
+    /// Lets a port begin nothing more; returns whether it would have been served or was idle, so that
+    /// [`Agents::resume`] must serve it.
+    pub(crate) fn stop(&mut self, port: u32) -> bool {
+        let listed = self.ready.remove(port);
+        std::mem::replace(&mut self.ports[index(port)].idle, false) | listed
+    }
+
+    /// Serves a port again that was stopped and does nothing.
+    pub(crate) fn resume(&mut self, port: u32) {
+        self.ready.add_if(port, true);
+    }
+
     /// The earliest planned start that a port waits for.
     #[inline]
     pub(crate) fn next_start(&self) -> Option<u64> {

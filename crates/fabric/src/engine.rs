@@ -22,6 +22,7 @@ use crate::base::{Base, BaseSnapshot};
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
 use crate::fast_forward::DetectorAction;
 use crate::fault::{FaultKind, GateProblem};
+use crate::injection::{FaultPlan, FaultPlanError, Injection, Part, keep_back};
 use crate::payload::Payload;
 use crate::tables::{LoadedTables, TableRow};
 
@@ -94,6 +95,8 @@ pub struct Engine {
     /// without timed starts.
     epoch: Option<u64>,
     snapshot: Box<EngineSnapshot>,
+    /// Faults of the hardware, if there is a plan.
+    pub(crate) injection: Option<Box<Injection>>,
 }
 
 /// A snapshot for the detection of periods.
@@ -116,6 +119,7 @@ impl Engine {
                 .map(|overhead| DelayQueue::new(parameters.stream_setup + overhead)),
             epoch: parameters.has_timed_starts().then_some(0),
             snapshot: Box::default(),
+            injection: None,
             base: Base::new(machine),
         }
     }
@@ -126,6 +130,16 @@ impl Engine {
     pub fn without_skipping(mut self) -> Self {
         self.base.detector.disable();
         self
+    }
+
+    /// The engine with faults of the hardware. It does not skip periods.
+    ///
+    /// # Errors
+    /// A part that the machine does not have.
+    pub fn with_faults(mut self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
+        self.injection = Some(Box::new(Injection::new(plan, &self.base.machine)?));
+        self.base.detector.disable();
+        Ok(self)
     }
 
     /// The machine.
@@ -190,7 +204,51 @@ impl Engine {
         self.access.clear();
         self.setup.iter_mut().for_each(DelayQueue::clear);
         self.epoch = self.epoch.map(|_| self.base.now);
+        if let Some(injection) = &mut self.injection {
+            // The links and ports of the new context are idle.
+            for (&link, turn) in &mut injection.links {
+                self.base.network.stop(link);
+                *turn = true;
+            }
+            for (&port, turn) in &mut injection.ports {
+                self.agents.stop(port);
+                *turn = true;
+            }
+        }
         Ok(())
+    }
+
+    /// Stops the parts whose fault begins now and lets those go on whose stall ends.
+    #[cold]
+    fn inject(&mut self) {
+        let Some(injection) = &mut self.injection else { return };
+        let (network, agents) = (&mut self.base.network, &mut self.agents);
+        while let Some((part, stops)) = injection.take(self.base.now) {
+            match part {
+                Part::Link(link) if stops => {
+                    injection.links.insert(link, network.stop(link));
+                }
+                Part::Link(link) => {
+                    if injection.links.remove(&link) == Some(true) {
+                        network.resume(link);
+                    }
+                }
+                Part::Agent(cell) => {
+                    for port in agents.ports_of(cell) {
+                        if stops {
+                            injection.ports.insert(port, agents.stop(port));
+                        } else if injection.ports.remove(&port) == Some(true) {
+                            agents.resume(port);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a part of the machine has stopped by a fault.
+    pub(crate) fn is_stopped(&self, part: Part) -> bool {
+        self.injection.as_ref().is_some_and(|injection| injection.is_stopped(part))
     }
 
     /// Whether a word or the opening of a stream is in progress, or a port waits for a planned start,
@@ -284,6 +342,9 @@ impl Engine {
     /// happened then.
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
+            if self.injection.is_some() {
+                self.inject();
+            }
             self.settle();
             if self.base.network.misrouted.is_some() || self.agents.wrong.is_some() {
                 return Stop::Fault;
@@ -370,18 +431,34 @@ impl Engine {
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
         let words = [self.base.in_flight.next_end(), self.access.next_end()];
         let next = words.into_iter().chain([self.base.next_timer()]).chain(self.next_openings());
-        let Some(now) = next.flatten().min() else { return false };
+        let mut next = next.flatten().min();
+        if let Some(injection) = &self.injection {
+            // Nobody waits for a fault that is still to come, nor for the end of a stall when all is done.
+            let end = injection.next_end().filter(|_| self.agents.unfinished > 0);
+            next = next.into_iter().chain(end).min();
+            next = next.map(|next| injection.next().map_or(next, |event| next.min(event)));
+        }
+        let Some(now) = next else { return false };
         self.base.now = now;
+        if self.injection.is_some() {
+            self.inject();
+        }
         // All words arrive before any action starts.
-        let transfers = self.base.in_flight.take_ended(now);
+        let mut transfers = self.base.in_flight.take_ended(now);
         self.base.network.arrive_all(&transfers);
-        let ports = self.access.take_ended(now);
+        let mut ports = self.access.take_ended(now);
         for &port in &ports {
             self.agents.end_word(port, &mut self.base.network, data);
         }
-        let opened = self.setup.each_mut().map(|setup| setup.take_ended(now));
+        let mut opened = self.setup.each_mut().map(|setup| setup.take_ended(now));
         for &port in opened.iter().flatten() {
             self.agents.end_setup(port, &self.base.network);
+        }
+        if let Some(injection) = &mut self.injection {
+            keep_back(&mut injection.links, &mut transfers, |transfer| transfer.link());
+            for ports in [&mut ports].into_iter().chain(&mut opened) {
+                keep_back(&mut injection.ports, ports, |&port| port);
+            }
         }
         self.base.network.serve_links(&transfers);
         self.agents.handle_reports(&mut self.base.network);

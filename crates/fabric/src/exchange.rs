@@ -18,6 +18,7 @@ use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, SetI
 use crate::coverage::Coverage;
 use crate::engine::{Engine, OperationId, Stop};
 use crate::fault::{Fault, FaultKind};
+use crate::injection::{FaultPlan, FaultPlanError};
 use crate::order::OrderKeeper;
 use crate::payload::{Payload, synthetic_word};
 use crate::report::{ExchangeReport, PhaseReport};
@@ -136,6 +137,15 @@ impl Fabric {
             engine = engine.without_skipping();
         }
         Self { image, engine, options, trace, errors: ErrorCounts::default() }
+    }
+
+    /// The fabric with faults of the hardware. An exchange that needs a dead part ends in a deadlock whose last
+    /// wait names it.
+    ///
+    /// # Errors
+    /// A part that the machine does not have.
+    pub fn with_faults(self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
+        Ok(Self { engine: self.engine.with_faults(plan)?, ..self })
     }
 
     /// The image.

@@ -267,6 +267,20 @@ pub enum WaitCause {
         /// The link.
         link: LinkId,
     },
+    /// A channel cannot forward its words, because the link is dead.
+    DeadLink {
+        /// The channel.
+        channel: ChannelId,
+        /// The link.
+        link: LinkId,
+    },
+    /// An operation cannot go on, because the agent of its cell is dead.
+    DeadCell {
+        /// Send or receive.
+        direction: Direction,
+        /// The connection.
+        connection: ConnectionId,
+    },
     /// A channel holds words that the agent does not receive.
     Unreceived {
         /// The channel.
@@ -345,6 +359,12 @@ impl fmt::Display for WaitEdge {
             }
             WaitCause::Ahead { channel, link } => {
                 write!(f, "{cell} {channel} waits for space beyond {link}")
+            }
+            WaitCause::DeadLink { channel, link } => {
+                write!(f, "{cell} {channel} cannot forward, because {link} is dead")
+            }
+            WaitCause::DeadCell { direction, connection } => {
+                write!(f, "{cell} is dead and does not {} {connection}", verb(&direction))
             }
             WaitCause::Unreceived { channel, connection } => {
                 write!(

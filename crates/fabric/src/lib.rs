@@ -12,6 +12,7 @@
 //! | [`engine`] | time; the interface to the driver |
 //! | [`exchange`] | the phases of a set: context switch, operation lists |
 //! | [`order`] | the set's order between cells |
+//! | [`injection`] | parts that stop on purpose |
 //! | [`wait_graph`] | the explanation of deadlocks |
 //!
 //! Times are exact in clocks. With nothing else in the network, `m` words over `d` links take
@@ -26,7 +27,8 @@
 //!
 //! [`messages`] is the machine's other model, message passing, on the same links and channels.
 //!
-//! Not modelled: the reserved channels (no operation uses them) and hardware faults. The fabric
+//! Not modelled: the reserved channels (no operation uses them), and faults of the hardware other than
+//! parts that stop ([`FaultPlan`]; of connections only). The fabric
 //! does not judge an image: a wrong image may run without a fault by chance. Only the checker
 //! rejects wrong images.
 //!
@@ -86,6 +88,7 @@ pub mod engine;
 pub mod exchange;
 mod fast_forward;
 pub mod fault;
+pub mod injection;
 pub mod messages;
 mod network;
 pub mod order;
@@ -105,6 +108,7 @@ pub use coverage::coverage_fault;
 pub use engine::{Engine, OperationId, OperationState, Stop, Submission};
 pub use exchange::{ErrorCounts, Fabric, FabricOptions, Jitter};
 pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, WaitCause, WaitEdge};
+pub use injection::{FaultPlan, FaultPlanError, FaultyPart, PlannedFault};
 pub use order::OrderKeeper;
 pub use payload::{Payload, SetBuffers, synthetic_word};
 pub use report::{ExchangeReport, PhaseReport};

@@ -314,6 +314,18 @@ impl Network {
         state.idle = false;
     }
 
+    /// Lets a link accept no more words; returns whether it would have been served or was idle, so that
+    /// [`Network::resume`] must serve it.
+    pub(crate) fn stop(&mut self, link: u32) -> bool {
+        let listed = self.ready.remove(link);
+        std::mem::replace(&mut self.links[index(link)].idle, false) | listed
+    }
+
+    /// Serves a link again that was stopped and carries no word.
+    pub(crate) fn resume(&mut self, link: u32) {
+        self.ready.add_if(link, true);
+    }
+
     /// Serves links until no free link can accept a word.
     pub(crate) fn settle(&mut self) {
         while let Some(link) = self.ready.pop() {

@@ -32,6 +32,16 @@ impl ReadyList {
         Some(self.numbers[self.count])
     }
 
+    /// Removes a number; returns whether it was in the list.
+    pub(crate) fn remove(&mut self, number: u32) -> bool {
+        let Some(at) = self.numbers[..self.count].iter().position(|&other| other == number) else {
+            return false;
+        };
+        self.numbers.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+        true
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0

@@ -16,6 +16,7 @@ use conset_ir::{CellId, ConnectionId, Direction, Feed};
 use crate::agents::{OperationStage, SubmittedOperation};
 use crate::engine::{Engine, OperationId};
 use crate::fault::{FaultKind, WaitCause, WaitEdge};
+use crate::injection::Part;
 use crate::tables::TableRow;
 
 /// The state of a cell's program.
@@ -122,6 +123,9 @@ impl Engine {
     ) -> (WaitEdge, Option<WaitNode>) {
         let operation = &self.agents.operations[index(number)];
         let SubmittedOperation { connection, direction, cell, row, .. } = *operation;
+        if self.is_stopped(Part::Agent(cell)) {
+            return (WaitEdge { cell, cause: WaitCause::DeadCell { direction, connection } }, None);
+        }
         let channel = self.tables.rows[index(row)].channel;
         let (cause, next) = match (operation.stage, direction) {
             (OperationStage::Open, Direction::Send) => {
@@ -148,7 +152,11 @@ impl Engine {
     fn follow_channel(&self, row: u32) -> (WaitEdge, Option<WaitNode>) {
         let TableRow { cell, channel, sink, .. } = self.tables.rows[index(row)];
         if let Some((next, link)) = self.base.network.ahead(row) {
+            let is_dead = self.is_stopped(Part::Link(link));
             let link = conset_ir::LinkId(link);
+            if is_dead {
+                return (WaitEdge { cell, cause: WaitCause::DeadLink { channel, link } }, None);
+            }
             let cause = WaitCause::Ahead { channel, link };
             return (WaitEdge { cell, cause }, Some(WaitNode::Channel(next)));
         }
@@ -168,6 +176,10 @@ impl Engine {
         let mut at = row;
         loop {
             let TableRow { cell, feed, .. } = self.tables.rows[index(at)];
+            // Words that could move on, but do not: before a dead link.
+            if self.injection.is_some() && at != row && self.base.network.queued(at) > 0 {
+                return Some(WaitNode::Channel(at));
+            }
             if let Feed::Gate(connection) = feed {
                 let sender = self.agents.at_gate(at, cell, Direction::Send);
                 let missing = WaitNode::Missing(cell, true, connection);
