@@ -350,6 +350,14 @@ impl<'w> Cell<'w> {
         Ok(())
     }
 
+    /// Switches to messages if a phase is active, after the requests of the cell were completed.
+    #[track_caller]
+    pub(crate) fn switch_to_messages(&mut self) -> Result<(), CellError> {
+        self.check_running()?;
+        self.wait_all()?;
+        if self.active.is_some() { self.instantiate_messages() } else { Ok(()) }
+    }
+
     /// Sends a message to a cell; returns when it has left this cell. On the emulated machine a message
     /// that is longer than the queues on its route leaves only while it is received, and one to the
     /// cell itself, which has no route, never does ([`Cell::exchange_by`] sends and receives at the

@@ -258,7 +258,7 @@ impl<'w> FabricDriver<'w> {
             }
             FabricRequest::Send(envelope) => {
                 self.send_envelope(queue, envelope)?;
-                self.keep_spare(row);
+                self.keep_spare(row, queue.envelope(envelope).subject);
                 CellState::Departure(envelope)
             }
             FabricRequest::Receive(source, subject) => {

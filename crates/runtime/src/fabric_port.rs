@@ -421,4 +421,32 @@ impl CellPort for FabricPort<'_> {
         });
         Ok(read.expect("the cell is resumed when the envelope is there"))
     }
+
+    fn pass_packet(
+        &mut self,
+        target: CellId,
+        packet: &[u64],
+        source: CellId,
+        receive_first: bool,
+    ) -> Result<Vec<u64>, Stopped> {
+        if !receive_first {
+            self.send_packet(target, packet)?;
+        }
+        self.request(FabricRequest::Receive(source, Subject::Packet))?;
+        let read =
+            self.state.borrow_mut().queue.read(self.id, Subject::Packet, source, <[u64]>::to_vec);
+        if receive_first {
+            self.send_packet(target, packet)?;
+        }
+        Ok(read.expect("the cell is resumed when the envelope is there"))
+    }
+}
+
+impl FabricPort<'_> {
+    fn send_packet(&mut self, target: CellId, packet: &[u64]) -> Result<(), Stopped> {
+        let ends = (self.id, target);
+        let words = packet.iter().copied();
+        let envelope = self.state.borrow_mut().queue.post(ends, Subject::Packet, words);
+        self.request(FabricRequest::Send(envelope))
+    }
 }

@@ -94,6 +94,7 @@ mod call;
 mod cell;
 mod collectives;
 mod deadlock;
+mod epochs;
 mod error;
 mod executor;
 mod fabric_driver;
@@ -123,7 +124,10 @@ pub use conset_ir::Image;
 
 pub use cell::Cell;
 pub use collectives::{Collectives, tree_sets, tree_sets_named};
-pub use error::{Awaiting, CellCall, CellError, CellWait, MpiError, PlanError, PlanUse, RunError};
+pub use epochs::{Epoch, Item, Outbox, Settled};
+pub use error::{
+    Awaiting, CellCall, CellError, CellWait, EpochUse, MpiError, PlanError, PlanUse, RunError,
+};
 pub use layout::{CsrLayout, Layout, LayoutError, LocalCsr, Owned, OwnedLayout};
 pub use lists::{Number, Op};
 pub use phase::{PhaseName, PhaseRef, SetRef};

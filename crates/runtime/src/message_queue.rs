@@ -23,6 +23,8 @@ pub(crate) enum Subject {
     Edge(usize, ConnectionId),
     /// A message of a step plan, in a round of exchanges.
     Step(u64, u32),
+    /// The next packet of an epoch from the source.
+    Packet,
 }
 
 /// A message and its words.

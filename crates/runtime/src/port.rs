@@ -358,6 +358,17 @@ pub(crate) trait CellPort {
     /// # Safety
     /// The row can be written until the call returns or unwinds.
     unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped>;
+
+    /// Sends a packet of an epoch to one live cell and gets the next one of another, of any length.
+    /// All cells do so at the same time, and none is its own neighbour. `receive_first`: where a packet
+    /// leaves only while it is received, this cell receives before it sends.
+    fn pass_packet(
+        &mut self,
+        target: CellId,
+        packet: &[u64],
+        source: CellId,
+        receive_first: bool,
+    ) -> Result<Vec<u64>, Stopped>;
 }
 
 /// Words in memory: of which type is forgotten but for its size.

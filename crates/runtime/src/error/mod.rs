@@ -7,9 +7,11 @@ use std::time::Duration;
 use conset_fabric::{Fault, FaultKind};
 use conset_ir::{CellId, ConnectionId, Direction};
 
+mod epoch;
 mod mpi;
 mod plan;
 
+pub use epoch::EpochUse;
 pub use mpi::MpiError;
 pub use plan::{PlanError, PlanUse};
 
@@ -412,6 +414,9 @@ pub enum CellError {
         /// Words of the message.
         found: usize,
     },
+    /// An epoch was used in a way it is not for.
+    #[error(transparent)]
+    Epoch(#[from] EpochUse),
     /// The image does not deliver every word of the set exactly once.
     #[error("the image of {set} is wrong: {kind}")]
     Image {

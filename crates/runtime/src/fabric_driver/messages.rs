@@ -321,8 +321,8 @@ impl FabricDriver<'_> {
             self.messages.engine.receive(target, 1);
         } else if !expected {
             self.messages.spare[row] = false;
-            if matches!(self.states[row], CellState::Departure(_)) {
-                self.keep_spare(row);
+            if let CellState::Departure(own) = self.states[row] {
+                self.keep_spare(row, queue.envelope(own).subject);
             }
         }
         if let Subject::Connection(set, connection) = subject {
@@ -374,7 +374,7 @@ impl FabricDriver<'_> {
         let close = self.messages.engine.now();
         let subject = queue.envelope(event.message.label.0).subject;
         let (set, connection) = match subject {
-            Subject::Plain => return,
+            Subject::Plain | Subject::Packet => return,
             Subject::Connection(set, connection) | Subject::Edge(set, connection) => {
                 (set, connection)
             }

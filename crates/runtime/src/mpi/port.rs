@@ -364,6 +364,21 @@ impl CellPort for MpiPort<'_> {
         })
     }
 
+    fn pass_packet(
+        &mut self,
+        target: CellId,
+        packet: &[u64],
+        source: CellId,
+        _: bool,
+    ) -> Result<Vec<u64>, Stopped> {
+        let to = self.rank.message(self.id, target, Direction::Send);
+        self.noted(self.rank.messages.send(to, packet.to_vec()))?;
+        let from = self.rank.message(source, self.id, Direction::Receive);
+        let what = WaitState::MessageSpec(source);
+        let words = self.next_envelope(from, what)?;
+        self.open(from, words, what, <[u64]>::to_vec)
+    }
+
     fn exchange_lists(
         &mut self,
         set: usize,

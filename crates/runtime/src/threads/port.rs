@@ -547,6 +547,20 @@ impl CellPort for ThreadPort<'_, '_> {
         self.worker.moved(found);
         Ok(found)
     }
+
+    fn pass_packet(
+        &mut self,
+        target: CellId,
+        packet: &[u64],
+        source: CellId,
+        _: bool,
+    ) -> Result<Vec<u64>, Stopped> {
+        self.check()?;
+        self.state.inboxes[target.index()].put(self.id, packet.iter().copied());
+        let found = self.receive(source, <[u64]>::to_vec)?;
+        self.worker.moved(found.len());
+        Ok(found)
+    }
 }
 
 impl ThreadPort<'_, '_> {

@@ -2,6 +2,9 @@
 
 mod attached;
 mod attached_errors;
+#[path = "../common/epoch_cases.rs"]
+mod epoch_cases;
+mod epochs;
 mod failures;
 mod flights;
 #[path = "../common/skips.rs"]
@@ -44,6 +47,12 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("elements_as_on_the_fabric", elements_as_on_the_fabric)),
     from_two(good("steps_deliver", steps_deliver)),
     good("messages_arrive", messages_arrive),
+    from_one(good("epochs_as_sequential", epochs::as_sequential)),
+    failing(
+        "epoch_other_items",
+        &["has opened the epoch with items of", "all cells have to open it"],
+        epochs::other_items,
+    ),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
@@ -181,6 +190,11 @@ const fn bad(name: &'static str, says: &'static [&'static str], run: fn(&Comm)) 
 /// A case for any number of ranks from two on.
 const fn from_two(case: Case) -> Case {
     Case { ranks: 2, ..case }
+}
+
+/// A case for any number of ranks.
+const fn from_one(case: Case) -> Case {
+    Case { ranks: 1, ..case }
 }
 
 impl Case {

@@ -1,0 +1,219 @@
+//! Epochs: cells send items to any cells, and nobody knew before who sends what to whom.
+//!
+//! An *epoch* is a stretch of a run in which cells send items of a fixed number of words. It is
+//! settled in *rounds*. In a round all items that cells have sent go to their targets, which handle
+//! them by a function of the program; what that function sends goes in the next round. The epoch has
+//! settled when a round has nothing to carry.
+//!
+//! A cell handles the items of a round in the order of their senders, and those of one sender in the
+//! order of sending. Nothing depends on when a packet arrives: a program gets the same items in the
+//! same order on the emulated machine, on any number of threads, and over MPI.
+//!
+//! [`routing`] carries the items of a round over the messages of cells, and finds out on the way
+//! whether any cell has sent one, so that no reduction is needed to know when an epoch has settled.
+
+mod routing;
+
+use std::marker::PhantomData;
+
+use conset_ir::CellId;
+use conset_ir::convert::to_u64;
+
+use crate::cell::Cell;
+use crate::error::{CellError, EpochUse};
+use crate::word::Word;
+use routing::{ItemShape, Parcels, Router};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What cells send in an epoch: an array of words.
+pub trait Item: sealed::Sealed + Copy {
+    /// Words of an item.
+    #[doc(hidden)]
+    const WORDS: usize;
+    /// Bytes of a word.
+    #[doc(hidden)]
+    const BYTES: usize;
+    /// Appends the bits of the words.
+    #[doc(hidden)]
+    fn put(self, words: &mut Vec<u64>);
+    /// The item of the bits of its words.
+    #[doc(hidden)]
+    fn get(words: &[u64]) -> Self;
+}
+
+impl<W: Word, const N: usize> sealed::Sealed for [W; N] {}
+
+impl<W: Word, const N: usize> Item for [W; N] {
+    const WORDS: usize = N;
+    const BYTES: usize = size_of::<W>();
+
+    fn put(self, words: &mut Vec<u64>) {
+        words.extend(self.map(W::to_bits));
+    }
+
+    fn get(words: &[u64]) -> Self {
+        std::array::from_fn(|word| W::from_bits(words[word]))
+    }
+}
+
+/// Rounds after which an epoch has to be settled, unless [`Epoch::limit_rounds`] says otherwise.
+const ROUNDS: u64 = 1 << 20;
+
+/// How an epoch has settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// Rounds in which any cell had an item under way; the same number on all cells.
+    pub rounds: u64,
+    /// Items that this cell has handled.
+    pub handled: u64,
+}
+
+/// Takes the items that a handler sends; they go in the next round.
+#[derive(Debug)]
+pub struct Outbox<I> {
+    parcels: Parcels,
+    live: Vec<CellId>,
+    /// The first target that was no live cell.
+    wrong: Option<CellId>,
+    items: PhantomData<fn(I)>,
+}
+
+impl<I: Item> Outbox<I> {
+    /// Sends an item to a cell, which may be the one that sends. If there is no such cell, the epoch
+    /// fails when the round has been handled.
+    pub fn send(&mut self, target: CellId, item: I) {
+        match self.live.binary_search(&target) {
+            Ok(place) => self.parcels.add(place, |words| item.put(words)),
+            Err(_) => _ = self.wrong.get_or_insert(target),
+        }
+    }
+
+    /// Refuses a target that is no live cell.
+    fn check(&mut self) -> Result<(), EpochUse> {
+        let Some(target) = self.wrong.take() else { return Ok(()) };
+        // The cell that asks is one of them.
+        let last = self.live.last().copied().unwrap_or(target);
+        Err(EpochUse::Target { target, live: self.live.len(), last })
+    }
+}
+
+/// An epoch, as one cell sees it ([`Cell::open`]).
+///
+/// Settle it before it ends: items that were sent and not delivered are an error.
+#[derive(Debug)]
+pub struct Epoch<'c, 'w, I: Item> {
+    cell: &'c mut Cell<'w>,
+    out: Outbox<I>,
+    limit: u64,
+}
+
+impl<'w> Cell<'w> {
+    /// Opens an epoch, together with all other cells: each can then send items to any cells, and no
+    /// cell has to know from whom it gets any.
+    ///
+    /// ```
+    /// use conset_runtime::ir::{CellId, Image, Machine};
+    /// use conset_runtime::World;
+    ///
+    /// // Every cell sends a number to cell 0, which passes it on to the cell of that number.
+    /// let image = Image::new(Machine::from_spec("ring:4")?.into(), Vec::new())?;
+    /// let (got, _report) = World::new(image).try_run(|cell| {
+    ///     let (id, mut got) = (cell.id(), Vec::new());
+    ///     let mut epoch = cell.open::<[u32; 1]>();
+    ///     epoch.send(CellId(0), [3 - id.0])?;
+    ///     let settled = epoch.settle(|from, [number], out| match id {
+    ///         CellId(0) if from != id || number == 3 => out.send(CellId(number), [number]),
+    ///         _ => got.push((from, number)),
+    ///     })?;
+    ///     assert!(settled.rounds >= 2);
+    ///     Ok(got)
+    /// })?;
+    /// assert_eq!(got[3], [(CellId(0), 3)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open<I: Item>(&mut self) -> Epoch<'_, 'w, I> {
+        let machine = self.image().machine();
+        let agents = 0..machine.agent_count();
+        let live = agents.map(CellId::from_index).filter(|&cell| machine.is_endpoint(cell));
+        let (parcels, live) = (Parcels::default(), live.collect());
+        let out = Outbox { parcels, live, wrong: None, items: PhantomData };
+        Epoch { cell: self, out, limit: ROUNDS }
+    }
+}
+
+impl<'w, I: Item> Epoch<'_, 'w, I> {
+    /// The cell, for other calls while the epoch is open.
+    pub fn cell(&mut self) -> &mut Cell<'w> {
+        self.cell
+    }
+
+    /// Sets the number of rounds after which the epoch fails ([`EpochUse::Rounds`]) if cells still
+    /// send; about a million unless it is set. To be called alike by all cells.
+    pub fn limit_rounds(&mut self, rounds: u64) {
+        self.limit = rounds;
+    }
+
+    /// Sends an item to a cell, which may be this one. It leaves when the epoch is settled.
+    ///
+    /// # Errors
+    /// No such cell.
+    pub fn send(&mut self, target: CellId, item: I) -> Result<(), CellError> {
+        self.cell.check_running()?;
+        self.out.send(target, item);
+        let checked = self.out.check();
+        checked.or_else(|wrong| self.cell.fail(wrong.into()))
+    }
+
+    /// Delivers all items, together with all other cells, until none is under way: `handle` gets the
+    /// sender of each item, the item, and where to send others. Takes as many packets of each cell
+    /// in a round as the number of cells has binary digits. The epoch can be used again afterwards.
+    ///
+    /// If phases are active, all cells switch to messages ([`Cell::instantiate_messages`]).
+    ///
+    /// # Errors
+    /// A handler sends to a cell that does not exist, cells have opened the epoch with other items,
+    /// messages of the program were not received before, or the epoch does not settle.
+    #[track_caller]
+    pub fn settle(
+        &mut self,
+        mut handle: impl FnMut(CellId, I, &mut Outbox<I>),
+    ) -> Result<Settled, CellError> {
+        self.cell.switch_to_messages()?;
+        let shape = ItemShape { words: I::WORDS, bytes: I::BYTES };
+        let mut settled = Settled::default();
+        loop {
+            let parcels = std::mem::take(&mut self.out.parcels);
+            let router = Router { live: &self.out.live, shape };
+            let (arrived, sender) = router.deliver(self.cell, parcels)?;
+            let Some(sender) = sender else { return Ok(settled) };
+            if settled.rounds == self.limit {
+                return self.cell.fail(EpochUse::Rounds { rounds: self.limit, sender }.into());
+            }
+            settled.rounds += 1;
+            for (source, items, words) in arrived {
+                for item in 0..items {
+                    let from = item * I::WORDS;
+                    handle(source, I::get(&words[from..from + I::WORDS]), &mut self.out);
+                }
+                settled.handled += to_u64(items);
+            }
+            if let Err(wrong) = self.out.check() {
+                return self.cell.fail(wrong.into());
+            }
+        }
+    }
+}
+
+impl<I: Item> Drop for Epoch<'_, '_, I> {
+    fn drop(&mut self) {
+        let items = self.out.parcels.items();
+        if items > 0 && self.cell.is_running() && !std::thread::panicking() {
+            // It is the error that the run ends with; there is nobody here to return it to.
+            let _: Result<(), CellError> = self.cell.fail(EpochUse::Unsettled { items }.into());
+        }
+    }
+}

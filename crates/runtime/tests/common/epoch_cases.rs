@@ -1,0 +1,75 @@
+//! Programs of epochs that send at random, and what a sequential execution says they handle.
+
+use std::collections::BTreeMap;
+
+use conset_runtime::ir::CellId;
+use conset_runtime::{Cell, CellError};
+
+/// What a cell handled: sender and item.
+pub(crate) type Log = Vec<(CellId, [u64; 2])>;
+
+fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 31).wrapping_mul(0x7fb5_d329_728e_a185);
+    (bits ^ bits >> 27).wrapping_mul(0x81da_def4_bc2d_d44d) ^ bits >> 33
+}
+
+/// What a cell sends at the start: each item has a number of its own, and the rounds that may
+/// follow it. Some cells send nothing, some much, many to one target.
+fn first(seed: u64, cell: CellId, cells: u32) -> Vec<(CellId, [u64; 2])> {
+    let bits = mix(seed ^ mix(u64::from(cell.0) + 1));
+    let items = [0, 0, 1, 3, 40][(bits % 5) as usize];
+    (0..items).map(|item| item_of(mix(bits.wrapping_add(item)), cells, 1 + bits % 7)).collect()
+}
+
+fn item_of(bits: u64, cells: u32, depth: u64) -> (CellId, [u64; 2]) {
+    let target = if bits.is_multiple_of(4) { 0 } else { (bits >> 8) % u64::from(cells) };
+    (CellId(target as u32), [bits, depth])
+}
+
+/// What handling an item sends.
+fn then(own: CellId, [bits, depth]: [u64; 2], cells: u32) -> Vec<(CellId, [u64; 2])> {
+    let bits = mix(bits ^ mix(u64::from(own.0)));
+    let items = if depth == 0 { 0 } else { (bits >> 40) % 3 };
+    (0..items).map(|item| item_of(mix(bits.wrapping_add(item)), cells, depth - 1)).collect()
+}
+
+/// What each cell handles, and the number of rounds.
+pub(crate) fn expected(seed: u64, cells: u32) -> (Vec<Log>, u64) {
+    let mut logs = vec![Log::new(); cells as usize];
+    let ids = || (0..cells).map(CellId);
+    let mut sent: Vec<_> = ids()
+        .flat_map(|c| first(seed, c, cells).into_iter().map(move |(t, i)| (c, t, i)))
+        .collect();
+    let mut rounds = 0;
+    while !sent.is_empty() {
+        rounds += 1;
+        let mut inboxes: BTreeMap<CellId, Log> = BTreeMap::new();
+        sent.sort_by_key(|&(source, ..)| source);
+        for (source, target, item) in std::mem::take(&mut sent) {
+            inboxes.entry(target).or_default().push((source, item));
+        }
+        for (cell, inbox) in inboxes {
+            for (from, item) in inbox {
+                logs[cell.index()].push((from, item));
+                sent.extend(then(cell, item, cells).into_iter().map(|(t, i)| (cell, t, i)));
+            }
+        }
+    }
+    (logs, rounds)
+}
+
+/// Settles the random program of a seed; what this cell handled, and the rounds.
+pub(crate) fn settle(cell: &mut Cell<'_>, seed: u64) -> Result<(Log, u64), CellError> {
+    let (own, cells) = (cell.id(), cell.cell_count() as u32);
+    let mut log = Log::new();
+    let mut epoch = cell.open();
+    for (target, item) in first(seed, own, cells) {
+        epoch.send(target, item)?;
+    }
+    let settled = epoch.settle(|from, item, out| {
+        log.push((from, item));
+        then(own, item, cells).into_iter().for_each(|(target, item)| out.send(target, item));
+    })?;
+    assert_eq!(settled.handled, log.len() as u64);
+    Ok((log, settled.rounds))
+}

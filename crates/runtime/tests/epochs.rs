@@ -1,0 +1,200 @@
+//! Epochs on the emulated machine and on threads. Over MPI: `mpi_cases/epochs.rs`.
+
+mod common;
+#[path = "common/epoch_cases.rs"]
+mod epoch_cases;
+
+use std::sync::Arc;
+
+use common::{build, message, ring_image};
+use conset_runtime::ir::{CellId, Image};
+use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World};
+
+/// The world of a machine on each transport.
+fn worlds(spec: &str) -> Vec<World> {
+    all(Image::new(build::machine(spec, |_| ()), Vec::new()).unwrap())
+}
+
+fn all(image: Image) -> Vec<World> {
+    let fabric = World::new(Arc::new(image));
+    let on = |workers| fabric.clone().on(Transport::Threads(ThreadOptions::workers(workers)));
+    vec![fabric.clone(), on(1), on(2), on(3)]
+}
+
+#[test]
+fn random_programs_handle_every_item_once_and_in_the_same_order_everywhere() {
+    let mut handled = 0;
+    for spec in ["ring:1", "ring:2", "ring:3", "mesh:5x1", "iwarp:4x4", "cm5:6", "t3d:3x2x1"] {
+        for world in worlds(spec) {
+            for seed in 0..12 {
+                let (cells, _) = world.try_run(|cell| Ok(cell.cell_count() as u32)).unwrap();
+                let (logs, rounds) = epoch_cases::expected(seed, cells[0]);
+                let (found, _) = world.try_run(|cell| epoch_cases::settle(cell, seed)).unwrap();
+                for (cell, (log, found)) in logs.iter().zip(&found).enumerate() {
+                    assert_eq!((log, rounds), (&found.0, found.1), "{spec} {seed} c{cell}");
+                }
+                handled += logs.iter().map(Vec::len).sum::<usize>();
+            }
+        }
+    }
+    assert!(handled > 20_000, "only {handled}");
+}
+
+#[test]
+fn long_packets_of_all_cells_at_once_leave() {
+    for spec in ["ring:7", "mesh:3x3", "iwarp:4x4", "cm5:8"] {
+        for world in worlds(spec) {
+            let (sums, _) = world
+                .try_run(|cell| {
+                    let cells = cell.cell_count() as u32;
+                    let (own, mut sum) = (cell.id().0, 0);
+                    let mut epoch = cell.open::<[u32; 1]>();
+                    for item in 0..400 * cells {
+                        epoch.send(CellId(item % cells), [own])?;
+                    }
+                    let settled = epoch.settle(|_, [from], _| sum += from)?;
+                    assert_eq!((settled.rounds, settled.handled), (1, u64::from(400 * cells)));
+                    Ok(sum)
+                })
+                .unwrap();
+            let cells = sums.len() as u32;
+            assert!(sums.iter().all(|&sum| sum == 200 * cells * (cells - 1)), "{spec} {sums:?}");
+        }
+    }
+}
+
+#[test]
+fn epochs_between_phases_and_one_after_the_other() {
+    for world in all(ring_image(4, 3)) {
+        let (found, _) = world
+            .try_run(|cell| {
+                let mut incoming = [[0u64; 3]];
+                let own = u64::from(cell.id().0);
+                cell.exchange("s", &[[own; 3]], &mut incoming)?;
+                let mut kept = Vec::new();
+                let mut epoch = cell.open::<[u64; 3]>();
+                // Nothing sent at all, then something, then nothing again.
+                assert_eq!(epoch.settle(|_, _, _| ())?.rounds, 0);
+                epoch.send(CellId(2), incoming[0])?;
+                assert_eq!(epoch.settle(|from, item, _| kept.push((from.0, item)))?.rounds, 1);
+                assert_eq!(epoch.settle(|_, _, _| ())?.rounds, 0);
+                drop(epoch);
+                // Items without words are counted.
+                let mut empty = cell.open::<[f64; 0]>();
+                empty.send(CellId(1), [])?;
+                empty.send(CellId(1), [])?;
+                let handled = empty.settle(|_, [], _| ())?.handled;
+                assert_eq!(handled, if own == 1 { 8 } else { 0 });
+                drop(empty);
+                cell.exchange("s", &[[own; 3]], &mut incoming)?;
+                Ok(kept)
+            })
+            .unwrap();
+        assert_eq!(found[2], [(0, [3; 3]), (1, [0; 3]), (2, [1; 3]), (3, [2; 3])]);
+    }
+}
+
+#[test]
+fn values_keep_their_bits() {
+    for world in worlds("ring:3") {
+        world
+            .try_run(|cell| {
+                let odd = [f64::from_bits(0x7ff4_65e0_706f_6368), -0.0, f64::NAN];
+                let mut epoch = cell.open();
+                for target in 0..3 {
+                    epoch.send(CellId(target), odd)?;
+                }
+                let bits = odd.map(f64::to_bits);
+                epoch.settle(|_, item, _| assert_eq!(item.map(f64::to_bits), bits))
+            })
+            .unwrap();
+    }
+}
+
+/// What a program that must fail ends with, on each transport.
+fn errors<T: Send>(
+    program: impl Fn(&mut Cell<'_>) -> Result<T, CellError> + Sync,
+) -> Vec<Result<Vec<T>, RunError>> {
+    worlds("ring:4").iter().map(|world| world.try_run(&program).map(|(values, _)| values)).collect()
+}
+
+#[test]
+fn wrong_uses_are_named() {
+    let missing = errors(|cell| {
+        let mut epoch = cell.open::<[u8; 1]>();
+        if epoch.cell().id() == CellId(1) {
+            epoch.send(CellId(4), [0])?;
+        }
+        epoch.settle(|_, _, _| ())
+    });
+    let handler = errors(|cell| {
+        let mut epoch = cell.open::<[u8; 1]>();
+        epoch.send(CellId(1), [0])?;
+        epoch.settle(|_, _, out| out.send(CellId(4), [0]))
+    });
+    for result in missing.into_iter().chain(handler) {
+        let expected = "c1: an item of an epoch is for c4: expected a live cell, of which there are \
+                        4, the last one c3";
+        assert_eq!(message(result), expected);
+    }
+    for result in errors(|cell| match cell.id() {
+        CellId(2) => cell.open::<[u8; 2]>().settle(|_, _, _| ()),
+        _ => cell.open::<[u32; 1]>().settle(|_, _, _| ()),
+    }) {
+        let found = message(result);
+        // The first of the two cells that see it says so.
+        let of = |cells, first, second| {
+            format!(
+                "{cells} has opened the epoch with items of {first}, this cell with items of \
+                 {second}: all cells have to open it with the same items"
+            )
+        };
+        let (pair, one) = ("2 words of 1 bytes", "1 words of 4 bytes");
+        assert!([of("c2: c1", one, pair), of("c3: c2", pair, one)].contains(&found), "{found}");
+    }
+    for result in errors(|cell| {
+        let own = cell.id();
+        let mut epoch = cell.open::<[u8; 1]>();
+        epoch.limit_rounds(50);
+        if own == CellId(3) {
+            epoch.send(CellId(3), [7])?;
+        }
+        epoch.settle(|_, item, out| out.send(own, item))
+    }) {
+        let found = message(result);
+        let expected = "the epoch has not settled after 50 rounds: c3 still sends";
+        assert!(found.contains(expected), "{found}");
+    }
+    for result in errors(|cell| cell.open().send(CellId(0), [1.5])) {
+        let found = message(result);
+        assert!(found.ends_with("with 1 items that were not delivered: settle it"), "{found}");
+    }
+    // A cell that does not settle.
+    for result in errors(|cell| match cell.id() {
+        CellId(2) => Ok(()),
+        _ => cell.open::<[u8; 1]>().settle(|_, _, _| ()).map(|_| ()),
+    }) {
+        let found = message(result);
+        assert!(found.contains("c2 has ended"), "{found}");
+    }
+}
+
+#[test]
+fn a_message_of_the_program_is_not_taken_for_a_packet() {
+    for (world, result) in worlds("ring:4").iter().map(|world| {
+        let program = |cell: &mut Cell<'_>| {
+            if cell.id() == CellId(1) {
+                cell.msg_send(CellId(2), &[5.0])?;
+            }
+            cell.open::<[u8; 1]>().settle(|_, _, _| ())
+        };
+        (world, world.try_run(program))
+    }) {
+        let found = message(result);
+        let named = found
+            == "c2: a message of 1 words from c1 has not been received: receive all \
+                              messages before the epoch is settled"
+            || found == "c2 has not received a message of 1 words from c1";
+        assert!(named, "{world:?}: {found}");
+    }
+}
