@@ -294,7 +294,7 @@ impl Parameters {
     }
 
     /// A cluster of computers that pass messages, in clocks of a nanosecond and words of 8 bytes:
-    /// values of the order of those measured on current machines; `conset tune` measures others.
+    /// values of the order of those measured on current machines.
     ///
     /// | parameters | reason |
     /// |---|---|

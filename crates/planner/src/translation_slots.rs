@@ -23,9 +23,12 @@
 //! and streams start as early as this order allows. Where context switches cost more than slots,
 //! the set is packed into phases directly in the same way: the arrays have an entry for each phase,
 //! and connections take channels on the cells of their routes.
+//!
+//! Streams of one word start at single clocks instead, without slots (`pipelined`).
 
 mod filling;
 mod packing;
+mod pipelined;
 mod symmetry;
 
 use std::cmp::Reverse;
@@ -38,6 +41,7 @@ use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use filling::fill;
 use packing::{Choice, ItemPlacement, Items, Take, Weights, pack};
+use pipelined::PipelinedPlace;
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
 /// The parameters of the search.
@@ -92,6 +96,7 @@ pub fn plan(
     seed: u64,
 ) -> Option<Found> {
     let mut search = TranslationSearch::new(problem, config, budget, seed)?;
+    search.plan_pipelined();
     search.plan_slots();
     search.found()
 }
@@ -204,6 +209,31 @@ impl<'a> TranslationSearch<'a> {
     fn found(self) -> Option<Found> {
         let work = self.budget - self.left;
         self.best.map(|plan| Found { plan, work })
+    }
+
+    /// Plans streams of one word without slots, in one phase.
+    fn plan_pipelined(&mut self) {
+        if self.steps[0].iter().any(|&step| step > 1) {
+            return;
+        }
+        let Self { problem, ref torus, .. } = *self;
+        let (left, rng) = (&mut self.left, &mut self.rng);
+        let Some((places, length)) = pipelined::plan(problem, torus, left, rng) else { return };
+        let hops = |place: &PipelinedPlace| place.legs.iter().map(|leg| leg.2).sum::<u32>();
+        // Every cell has as many channels as a cell's own connections take of all others.
+        if places.iter().map(|place| 1 + hops(place)).sum::<u32>() > problem.channels {
+            return;
+        }
+        let mut streams = Vec::with_capacity(problem.set.len());
+        for (cell, list) in torus.lists.iter().enumerate() {
+            streams.extend(list.iter().zip(&places).map(|(relative, place)| Stream {
+                connection: relative.connection,
+                words: relative.words,
+                start: place.start,
+                cells: torus.cells(to_u32(cell), &place.legs),
+            }));
+        }
+        self.best = Some(Plan { phases: vec![streams], clocks: problem.switch + length });
     }
 
     /// Plans with decreasing numbers of slots, starting above the bound.

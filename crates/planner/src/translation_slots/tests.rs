@@ -127,3 +127,46 @@ fn the_same_seed_gives_the_same_plan() {
     let plan = || check(plan, &machine, &set).unwrap().0;
     assert_eq!(plan(), plan());
 }
+
+/// Parameters of a network on which a word takes one clock on each link and in each agent.
+const ONE_CLOCK: [(&str, &str); 6] = [
+    ("timed_starts", "1"),
+    ("link_clocks_per_word", "1"),
+    ("access_clocks_per_word", "1"),
+    ("stream_setup", "0"),
+    ("channels_per_cell", "4096"),
+    ("streams", "1"),
+];
+
+#[test]
+fn single_words_are_pipelined_and_never_share_a_link() {
+    for spec in ["torus:3x3", "torus:5x5", "torus:4x6", "torus:8x8", "torus:3x4x5", "ring:9"] {
+        let machine = machine(spec, &ONE_CLOCK);
+        // Connections of cells to themselves too.
+        let set = shifted(&machine, |_| Some(1));
+        let (plan, bounds) = check(plan, &machine, &set).unwrap();
+        assert_eq!(plan.phases.len(), 1, "{spec}");
+        let mut busy = std::collections::BTreeSet::new();
+        for stream in &plan.phases[0] {
+            for (hop, pair) in stream.cells.windows(2).enumerate() {
+                let use_of_link = (pair[0], pair[1], stream.start + to_u64(hop));
+                assert!(busy.insert(use_of_link), "{spec}: {use_of_link:?} is taken twice");
+            }
+        }
+        // A slot for each word over its whole route would take 1.5 times the bound and more.
+        let (clocks, bound) = without_switches(&machine, &plan, bounds);
+        let diameter: u32 = machine.topology().dims().unwrap().iter().map(|size| size / 2).sum();
+        let most = bound + bound / 10 + u64::from(diameter) + 2;
+        assert!(clocks <= most, "{spec}: {clocks} clocks, bound {bound}");
+    }
+}
+
+#[test]
+fn single_words_are_not_pipelined_with_too_few_channels() {
+    let mut parameters = ONE_CLOCK;
+    parameters[4].1 = "20";
+    let machine = machine("torus:4x4", &parameters);
+    let set = shifted(&machine, |offset| (offset > 0).then_some(1));
+    let (plan, _) = check(plan, &machine, &set).unwrap();
+    assert!(plan.phases.len() > 1);
+}
