@@ -11,6 +11,7 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
 use crate::call::{Call, CallArray, SourceLocation};
+use crate::epochs::Record;
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded_image::LoadedImage;
@@ -60,6 +61,8 @@ pub struct Cell<'w> {
     pub(crate) same_places: bool,
     /// The array of the collective that is being made.
     pub(crate) array: Option<CallArray>,
+    /// What the cell sends in epochs, if it records that.
+    pub(crate) record: Option<Record>,
 }
 
 impl<'w> Cell<'w> {
@@ -84,6 +87,7 @@ impl<'w> Cell<'w> {
             round: 0,
             same_places: true,
             array: None,
+            record: None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{build, message, ring_image};
 use conset_runtime::ir::{CellId, Image};
-use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World};
+use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World, recorded_set};
 
 /// The world of a machine on each transport.
 fn worlds(spec: &str) -> Vec<World> {
@@ -38,6 +38,65 @@ fn random_programs_handle_every_item_once_and_in_the_same_order_everywhere() {
         }
     }
     assert!(handled > 20_000, "only {handled}");
+}
+
+#[test]
+fn exchanges_with_unknown_partners_deliver_what_was_sent() {
+    let mut lists = 0;
+    for spec in ["ring:1", "ring:2", "mesh:5x1", "iwarp:4x4", "cm5:6"] {
+        for world in worlds(spec) {
+            for seed in 0..6 {
+                let (found, _) = world.try_run(|cell| epoch_cases::exchange(cell, seed)).unwrap();
+                lists += found.iter().sum::<usize>();
+            }
+            // Nothing at all.
+            let (found, _) = world.try_run(|cell| cell.exchange_any::<f32>(&[])).unwrap();
+            assert!(found.iter().all(Vec::is_empty), "{spec}");
+        }
+    }
+    assert!(lists > 500, "only {lists}");
+}
+
+#[test]
+fn a_recorded_exchange_is_compiled_and_carries_the_same_words() {
+    for (spec, seed) in [("ring:1", 3), ("mesh:5x1", 1), ("iwarp:4x4", 2), ("iwarp:4x4", 5)] {
+        let machine = build::machine(spec, |_| ());
+        for world in all(Image::new(machine.clone(), Vec::new()).unwrap()) {
+            let (unknown, _) = world
+                .try_run(|cell| {
+                    // Not recorded.
+                    epoch_cases::exchange(cell, seed + 1)?;
+                    cell.start_record();
+                    let lists = epoch_cases::merged_lists(cell, seed);
+                    let lists: Vec<_> = lists.iter().map(|(t, words)| (*t, &words[..])).collect();
+                    let found = cell.exchange_any(&lists)?;
+                    let record = cell.take_record();
+                    assert_eq!(cell.take_record(), []);
+                    Ok((record, found))
+                })
+                .unwrap();
+            let (records, found): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
+            let set = recorded_set("recorded", &records).unwrap();
+            assert_eq!(set.words(), records.iter().flatten().map(|&(_, words)| words).sum::<u64>());
+            let compiled = World::new(build::build(&machine, set)).on(world.transport().clone());
+            compiled
+                .try_run(|cell| {
+                    let lists = epoch_cases::merged_lists(cell, seed);
+                    let outgoing: Vec<_> = lists.into_iter().map(|(_, words)| words).collect();
+                    let expected = &found[cell.id().index()];
+                    let mut incoming: Vec<_> =
+                        expected.iter().map(|(_, words)| vec![0u64; words.len()]).collect();
+                    cell.exchange("recorded", &outgoing, &mut incoming)?;
+                    assert!(incoming.iter().eq(expected.iter().map(|(_, words)| words)));
+                    Ok(())
+                })
+                .unwrap();
+        }
+    }
+    // Words of all rounds of an epoch are added up; more than a connection can have are refused.
+    let sum = vec![vec![(CellId(1), 5)], vec![]];
+    assert_eq!(recorded_set("s", &sum).unwrap().words(), 5);
+    assert!(recorded_set("s", &[vec![(CellId(0), 1 << 40)]]).is_err());
 }
 
 #[test]
@@ -132,10 +191,15 @@ fn wrong_uses_are_named() {
         epoch.send(CellId(1), [0])?;
         epoch.settle(|_, _, out| out.send(CellId(4), [0]))
     });
-    for result in missing.into_iter().chain(handler) {
+    let exchange = errors(|cell| match cell.id() {
+        CellId(1) => cell.exchange_any(&[(CellId(4), &[0u8][..])]),
+        _ => cell.exchange_any(&[]),
+    });
+    let settled = missing.into_iter().chain(handler).map(message);
+    for found in settled.chain(exchange.into_iter().map(message)) {
         let expected = "c1: an item of an epoch is for c4: expected a live cell, of which there are \
                         4, the last one c3";
-        assert_eq!(message(result), expected);
+        assert_eq!(found, expected);
     }
     for result in errors(|cell| match cell.id() {
         CellId(2) => cell.open::<[u8; 2]>().settle(|_, _, _| ()),

@@ -9,9 +9,13 @@
 //! order of sending. Nothing depends on when a packet arrives: a program gets the same items in the
 //! same order on the emulated machine, on any number of threads, and over MPI.
 //!
+//! [`Cell::exchange_any`] is one round without handlers: lists of words for cells that do not expect
+//! them.
+//!
 //! [`routing`] carries the items of a round over the messages of cells, and finds out on the way
 //! whether any cell has sent one, so that no reduction is needed to know when an epoch has settled.
 
+mod record;
 mod routing;
 
 use std::marker::PhantomData;
@@ -22,7 +26,9 @@ use conset_ir::convert::to_u64;
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
 use crate::word::Word;
-use routing::{ItemShape, Parcels, Router};
+pub(crate) use record::Record;
+pub use record::recorded_set;
+use routing::{Arrived, ItemShape, Parcels, Router};
 
 mod sealed {
     pub trait Sealed {}
@@ -83,13 +89,43 @@ pub struct Outbox<I> {
 }
 
 impl<I: Item> Outbox<I> {
+    /// An empty one of a cell.
+    fn new(cell: &Cell<'_>) -> Self {
+        let machine = cell.image().machine();
+        let agents = 0..machine.agent_count();
+        let live = agents.map(CellId::from_index).filter(|&cell| machine.is_endpoint(cell));
+        let (parcels, live) = (Parcels::default(), live.collect());
+        Self { parcels, live, wrong: None, items: PhantomData }
+    }
+
+    /// Delivers what all cells have put into theirs.
+    fn deliver(
+        &mut self,
+        cell: &mut Cell<'_>,
+    ) -> Result<(Vec<Arrived>, Option<CellId>), CellError> {
+        if let Err(wrong) = self.check() {
+            return cell.fail(wrong.into());
+        }
+        let shape = ItemShape { words: I::WORDS, bytes: I::BYTES };
+        let parcels = std::mem::take(&mut self.parcels);
+        if let Some(record) = &mut cell.record {
+            parcels.words().for_each(|(place, words)| record.add(self.live[place], words));
+        }
+        Router { live: &self.live, shape }.deliver(cell, parcels)
+    }
+
     /// Sends an item to a cell, which may be the one that sends. If there is no such cell, the epoch
     /// fails when the round has been handled.
     pub fn send(&mut self, target: CellId, item: I) {
-        match self.live.binary_search(&target) {
-            Ok(place) => self.parcels.add(place, |words| item.put(words)),
-            Err(_) => _ = self.wrong.get_or_insert(target),
+        if let Some(place) = self.place(target) {
+            self.parcels.add(place, 1, |words| item.put(words));
         }
+    }
+
+    /// The place of a target; none, and an error later, if it is no live cell.
+    fn place(&mut self, target: CellId) -> Option<usize> {
+        let place = self.live.binary_search(&target);
+        place.map_err(|_| self.wrong.get_or_insert(target)).ok()
     }
 
     /// Refuses a target that is no live cell.
@@ -98,6 +134,16 @@ impl<I: Item> Outbox<I> {
         // The cell that asks is one of them.
         let last = self.live.last().copied().unwrap_or(target);
         Err(EpochUse::Target { target, live: self.live.len(), last })
+    }
+}
+
+impl<W: Word> Outbox<[W; 1]> {
+    /// Sends words to a cell.
+    fn extend(&mut self, target: CellId, words: &[W]) {
+        if let Some(place) = self.place(target).filter(|_| !words.is_empty()) {
+            let bits = words.iter().map(|&word| W::to_bits(word));
+            self.parcels.add(place, words.len(), |all| all.extend(bits));
+        }
     }
 }
 
@@ -136,12 +182,47 @@ impl<'w> Cell<'w> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open<I: Item>(&mut self) -> Epoch<'_, 'w, I> {
-        let machine = self.image().machine();
-        let agents = 0..machine.agent_count();
-        let live = agents.map(CellId::from_index).filter(|&cell| machine.is_endpoint(cell));
-        let (parcels, live) = (Parcels::default(), live.collect());
-        let out = Outbox { parcels, live, wrong: None, items: PhantomData };
+        let out = Outbox::new(self);
         Epoch { cell: self, out, limit: ROUNDS }
+    }
+
+    /// Sends words to some cells and receives what others have sent to this one, together with all
+    /// other cells; none has to know from whom it gets any. Returns the senders in increasing order,
+    /// each with its words; lists for the same cell arrive as one, empty ones do not arrive. Takes
+    /// as many packets of each cell as the number of cells has binary digits.
+    ///
+    /// If phases are active, all cells switch to messages ([`Cell::instantiate_messages`]).
+    ///
+    /// ```
+    /// use conset_runtime::ir::{CellId, Image, Machine};
+    /// use conset_runtime::World;
+    ///
+    /// let image = Image::new(Machine::from_spec("ring:4")?.into(), Vec::new())?;
+    /// let (got, _report) = World::new(image).try_run(|cell| match cell.id() {
+    ///     CellId(0) => cell.exchange_any::<f64>(&[]),
+    ///     CellId(id) => cell.exchange_any(&[(CellId(id - 1), &[0.5, f64::from(id)])]),
+    /// })?;
+    /// assert_eq!(got[2], [(CellId(3), vec![0.5, 3.0])]);
+    /// assert_eq!(got[3], []);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No such cell, other cells exchange words of another size, or messages of the program were
+    /// not received before.
+    #[track_caller]
+    pub fn exchange_any<W: Word>(
+        &mut self,
+        outgoing: &[(CellId, &[W])],
+    ) -> Result<Vec<(CellId, Vec<W>)>, CellError> {
+        self.switch_to_messages()?;
+        let mut out = Outbox::<[W; 1]>::new(self);
+        for &(target, words) in outgoing {
+            out.extend(target, words);
+        }
+        let (arrived, _) = out.deliver(self)?;
+        let words = |words: Vec<u64>| words.into_iter().map(W::from_bits).collect();
+        Ok(arrived.into_iter().map(|(source, _, bits)| (source, words(bits))).collect())
     }
 }
 
@@ -183,12 +264,9 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
         mut handle: impl FnMut(CellId, I, &mut Outbox<I>),
     ) -> Result<Settled, CellError> {
         self.cell.switch_to_messages()?;
-        let shape = ItemShape { words: I::WORDS, bytes: I::BYTES };
         let mut settled = Settled::default();
         loop {
-            let parcels = std::mem::take(&mut self.out.parcels);
-            let router = Router { live: &self.out.live, shape };
-            let (arrived, sender) = router.deliver(self.cell, parcels)?;
+            let (arrived, sender) = self.out.deliver(self.cell)?;
             let Some(sender) = sender else { return Ok(settled) };
             if settled.rounds == self.limit {
                 return self.cell.fail(EpochUse::Rounds { rounds: self.limit, sender }.into());
@@ -200,9 +278,6 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
                     handle(source, I::get(&words[from..from + I::WORDS]), &mut self.out);
                 }
                 settled.handled += to_u64(items);
-            }
-            if let Err(wrong) = self.out.check() {
-                return self.cell.fail(wrong.into());
             }
         }
     }

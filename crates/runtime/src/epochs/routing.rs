@@ -44,11 +44,16 @@ pub(super) struct ItemShape {
 pub(super) struct Parcels(BTreeMap<usize, (usize, Vec<u64>)>);
 
 impl Parcels {
-    /// Adds an item; `put` appends its words.
-    pub(super) fn add(&mut self, target: usize, put: impl FnOnce(&mut Vec<u64>)) {
+    /// Adds items; `put` appends their words.
+    pub(super) fn add(&mut self, target: usize, added: usize, put: impl FnOnce(&mut Vec<u64>)) {
         let (items, words) = self.0.entry(target).or_default();
-        *items += 1;
+        *items += added;
         put(words);
+    }
+
+    /// The place of each target, and the number of words for it.
+    pub(super) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.iter().map(|(&target, (_, words))| (target, to_u64(words.len())))
     }
 
     /// Number of items.

@@ -73,3 +73,38 @@ pub(crate) fn settle(cell: &mut Cell<'_>, seed: u64) -> Result<(Log, u64), CellE
     assert_eq!(settled.handled, log.len() as u64);
     Ok((log, settled.rounds))
 }
+
+/// What a cell sends in the exchange of a seed: lists of words, some empty, some for the same cell.
+fn lists(seed: u64, cell: CellId, cells: u32) -> Vec<(CellId, Vec<u64>)> {
+    let list = |(target, [bits, depth]): (CellId, [u64; 2])| (target, vec![bits; depth as usize]);
+    let items = first(seed, cell, cells).into_iter().chain([(cell, [seed, u64::from(cell.0 % 2)])]);
+    items.map(list).collect()
+}
+
+/// The same, one list for each target that gets any words, by target.
+#[allow(dead_code)]
+pub(crate) fn merged_lists(cell: &Cell<'_>, seed: u64) -> Vec<(CellId, Vec<u64>)> {
+    let mut merged: BTreeMap<CellId, Vec<u64>> = BTreeMap::new();
+    for (target, words) in lists(seed, cell.id(), cell.cell_count() as u32) {
+        merged.entry(target).or_default().extend(words);
+    }
+    merged.retain(|_, words| !words.is_empty());
+    merged.into_iter().collect()
+}
+
+/// Exchanges the lists of a seed, and compares what arrives with what was sent here.
+pub(crate) fn exchange(cell: &mut Cell<'_>, seed: u64) -> Result<usize, CellError> {
+    let (own, cells) = (cell.id(), cell.cell_count() as u32);
+    let outgoing = lists(seed, own, cells);
+    let outgoing: Vec<_> = outgoing.iter().map(|(target, words)| (*target, &words[..])).collect();
+    let found = cell.exchange_any(&outgoing)?;
+    let mut expected: BTreeMap<CellId, Vec<u64>> = BTreeMap::new();
+    for source in (0..cells).map(CellId) {
+        for (_, words) in lists(seed, source, cells).iter().filter(|(target, _)| *target == own) {
+            expected.entry(source).or_default().extend(words);
+        }
+    }
+    expected.retain(|_, words| !words.is_empty());
+    assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{seed} {own}");
+    Ok(found.len())
+}

@@ -1,4 +1,4 @@
-//! Epochs over MPI: the random programs of `common/epoch_cases.rs`, and a wrong use.
+//! Epochs and exchanges with unknown partners over MPI: the random programs of `common/epoch_cases.rs`, and a wrong use.
 
 use conset_runtime::ir::{CellId, Image};
 use conset_runtime::mpi::Comm;
@@ -17,6 +17,7 @@ pub(crate) fn as_sequential(comm: &Comm) {
             let run = world.try_run(|cell| {
                 let (log, found) = epoch_cases::settle(cell, seed)?;
                 assert_eq!((&log, found), (&logs[cell.id().index()], rounds), "{seed} {cell:?}");
+                epoch_cases::exchange(cell, seed)?;
                 Ok(())
             });
             run.unwrap();
