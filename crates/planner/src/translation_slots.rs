@@ -41,7 +41,6 @@ use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use filling::fill;
 use packing::{Choice, ItemPlacement, Items, Take, Weights, pack};
-use pipelined::PipelinedPlace;
 use symmetry::{Leg, Relative, Subgroup, Torus};
 
 /// The parameters of the search.
@@ -219,11 +218,6 @@ impl<'a> TranslationSearch<'a> {
         let Self { problem, ref torus, .. } = *self;
         let (left, rng) = (&mut self.left, &mut self.rng);
         let Some((places, length)) = pipelined::plan(problem, torus, left, rng) else { return };
-        let hops = |place: &PipelinedPlace| place.legs.iter().map(|leg| leg.2).sum::<u32>();
-        // Every cell has as many channels as a cell's own connections take of all others.
-        if places.iter().map(|place| 1 + hops(place)).sum::<u32>() > problem.channels {
-            return;
-        }
         let mut streams = Vec::with_capacity(problem.set.len());
         for (cell, list) in torus.lists.iter().enumerate() {
             streams.extend(list.iter().zip(&places).map(|(relative, place)| Stream {

@@ -55,7 +55,6 @@ struct Item {
 }
 
 /// The start of an item and its route.
-#[derive(Clone, Debug)]
 pub(super) struct PipelinedPlace {
     pub(super) start: u64,
     pub(super) legs: Vec<Leg>,
@@ -106,7 +105,8 @@ impl BusyRows {
 
 /// Starts and routes of the connections of each cell, in the order of the cells' lists, which are
 /// all the same, and the clock at which the last word is received; `None` if a connection has more
-/// than one word, or with half duplex. Subtracts the work done from `budget`.
+/// than one word, with half duplex, or if one phase has too few channels. Subtracts the work done from
+/// `budget`.
 pub(super) fn plan(
     problem: &Problem<'_>,
     torus: &Torus,
@@ -117,13 +117,14 @@ pub(super) fn plan(
     if problem.half || list.is_empty() || list.iter().any(|relative| relative.words != 1) {
         return None;
     }
-    let items: Vec<Item> = list
-        .iter()
-        .map(|relative| {
-            let clocks = problem.clocks(index(relative.connection));
-            item(problem, &clocks, torus.routes(relative.offset))
-        })
-        .collect();
+    let routes: Vec<_> = list.iter().map(|relative| torus.routes(relative.offset)).collect();
+    // Every cell has as many channels as a cell's own connections take of all others.
+    if routes.iter().map(|routes| 1 + hops(&routes[0])).sum::<u32>() > problem.channels {
+        return None;
+    }
+    let clocks = list.iter().map(|relative| problem.clocks(index(relative.connection)));
+    let items = clocks.zip(routes).map(|(clocks, routes)| item(problem, &clocks, routes));
+    let items: Vec<Item> = items.collect();
     let rows = 1 + 2 * torus.sizes.len();
     let mut order: Vec<u32> = (0..to_u32(items.len())).collect();
     order.shuffle(rng);
@@ -164,13 +165,21 @@ pub(super) fn plan(
     Some((places.map(place).collect(), to_u64(longest)))
 }
 
+/// Links of a route.
+fn hops(legs: &[Leg]) -> u32 {
+    legs.iter().map(|&(_, _, links)| links).sum()
+}
+
 /// What a word takes on each of its routes.
 fn item(problem: &Problem<'_>, clocks: &StreamClocks, routes: Vec<Vec<Leg>>) -> Item {
     let [agent, link] = [clocks.of(1), problem.link_clocks].map(to_usize);
-    let hops: u32 = routes[0].iter().map(|&(_, _, links)| links).sum();
+    // All routes are shortest.
+    let received = to_usize(clocks.until_received(1, index(hops(&routes[0]))));
+    // The last part of the way is through the agent of the target.
+    let sent = received - to_usize(clocks.pipeline_latency(0)) - index(hops(&routes[0])) * link;
     let way = |legs: Vec<Leg>| {
         let mut runs = vec![Run { row: 0, after: 0, clocks: agent }];
-        let mut after = agent;
+        let mut after = sent;
         for &(dimension, forward, links) in &legs {
             let row = 1 + 2 * dimension + usize::from(forward);
             runs.push(Run { row, after, clocks: index(links) * link });
@@ -179,8 +188,7 @@ fn item(problem: &Problem<'_>, clocks: &StreamClocks, routes: Vec<Vec<Leg>>) -> 
         Way { legs, runs }
     };
     let ways = routes.into_iter().map(way).collect();
-    let received = clocks.until_received(1, index(hops));
-    Item { ways, clocks: to_usize(received), receiving: agent }
+    Item { ways, clocks: received, receiving: agent }
 }
 
 /// Places items in order. Returns the start and the way of each, and the clock at which the last

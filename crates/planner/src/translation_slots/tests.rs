@@ -170,3 +170,15 @@ fn single_words_are_not_pipelined_with_too_few_channels() {
     let (plan, _) = check(plan, &machine, &set).unwrap();
     assert!(plan.phases.len() > 1);
 }
+
+#[test]
+fn single_words_on_slow_links_and_slow_agents() {
+    for (link, access, setup) in [("1000", "1", "0"), ("1", "1000", "7"), ("3", "2", "500")] {
+        let mut parameters = ONE_CLOCK;
+        (parameters[1].1, parameters[2].1, parameters[3].1) = (link, access, setup);
+        let machine = machine("torus:3x4", &parameters);
+        let set = shifted(&machine, |_| Some(1));
+        let (plan, bounds) = check(plan, &machine, &set).unwrap();
+        assert!(plan.clocks >= bounds.clocks, "{link} {access} {setup}");
+    }
+}

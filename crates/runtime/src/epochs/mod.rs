@@ -91,11 +91,8 @@ pub struct Outbox<I> {
 impl<I: Item> Outbox<I> {
     /// An empty one of a cell.
     fn new(cell: &Cell<'_>) -> Self {
-        let machine = cell.image().machine();
-        let agents = 0..machine.agent_count();
-        let live = agents.map(CellId::from_index).filter(|&cell| machine.is_endpoint(cell));
-        let (parcels, live) = (Parcels::default(), live.collect());
-        Self { parcels, live, wrong: None, items: PhantomData }
+        let live = cell.image().machine().endpoints().collect();
+        Self { parcels: Parcels::default(), live, wrong: None, items: PhantomData }
     }
 
     /// Delivers what all cells have put into theirs.
