@@ -17,6 +17,7 @@ mod deadlock;
 mod messages;
 mod nonblocking;
 mod steps;
+mod watchdog;
 
 use std::cell::RefCell;
 
@@ -32,6 +33,7 @@ use crate::error::RunError;
 use crate::executor::{CellCoroutine, ProgramOutcome, Resume, RunSetup, discard, run_program};
 use crate::fabric_port::{DeferredExchanges, FabricPort, FabricRequest, FabricState};
 use crate::message_queue::{MessageQueue, Subject};
+use crate::patience::Patience;
 use crate::port::Context;
 use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
@@ -40,6 +42,7 @@ use computation::ProgramClocks;
 use messages::MessageDriver;
 use nonblocking::ExchangeQueue;
 use steps::StepDriver;
+use watchdog::Activity;
 
 /// What a cell is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +69,25 @@ enum CellState {
     Ended,
 }
 
+/// Runs a program on every live cell with an agent.
+pub(crate) fn run<R>(
+    setup: RunSetup<'_>,
+    program: &dyn Fn(&mut Cell<'_>) -> R,
+) -> Result<(Vec<R>, RunReport), RunError> {
+    let activity = Activity::new(Patience::of_environment()?);
+    std::thread::scope(|scope| {
+        // If the system gives no thread, the run is not watched.
+        let monitor = || watchdog::monitor(&activity);
+        let watchdog = std::thread::Builder::new().spawn_scoped(scope, monitor);
+        let outcome = FabricDriver::new(setup, &activity).run(program);
+        activity.end();
+        watchdog.iter().for_each(|thread| thread.thread().unpark());
+        outcome
+    })
+}
+
 /// One run of a world.
-pub(crate) struct FabricDriver<'w> {
+struct FabricDriver<'w> {
     setup: RunSetup<'w>,
     engine: Engine,
     messages: MessageDriver,
@@ -87,10 +107,11 @@ pub(crate) struct FabricDriver<'w> {
     order: Option<OrderKeeper>,
     active: Option<(usize, PhaseId)>,
     report: RunReport,
+    activity: &'w Activity,
 }
 
 impl<'w> FabricDriver<'w> {
-    pub(crate) fn new(setup: RunSetup<'w>) -> Self {
+    fn new(setup: RunSetup<'w>, activity: &'w Activity) -> Self {
         let machine = setup.loaded.image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut place = vec![0; machine.agent_count()];
@@ -118,10 +139,11 @@ impl<'w> FabricDriver<'w> {
             order: None,
             active: None,
             report: RunReport { trace, ..RunReport::default() },
+            activity,
         }
     }
 
-    pub(crate) fn run<R>(
+    fn run<R>(
         mut self,
         program: &dyn Fn(&mut Cell<'_>) -> R,
     ) -> Result<(Vec<R>, RunReport), RunError> {
@@ -155,8 +177,9 @@ impl<'w> FabricDriver<'w> {
         let outcome = self.drive(&shared, &mut coroutines, &mut results);
         if outcome.is_err() {
             shared.borrow_mut().aborted = true;
-            for coroutine in &mut coroutines {
+            for (coroutine, &cell) in coroutines.iter_mut().zip(&self.cells) {
                 if coroutine.started() && !coroutine.done() {
+                    self.activity.enter(cell, self.computation.happened());
                     // The program returns or is unwound; its outcome does not matter.
                     discard(coroutine.resume(Resume::Abort));
                 }
@@ -210,7 +233,11 @@ impl<'w> FabricDriver<'w> {
             let mut ready = std::mem::take(&mut self.ready);
             ready.sort_unstable();
             for row in ready {
-                let outcome = match coroutines[index(row)].resume(Resume::Continue) {
+                let cell = self.cells[index(row)];
+                self.activity.enter(cell, self.computation.happened());
+                let resumed = coroutines[index(row)].resume(Resume::Continue);
+                self.activity.leave()?;
+                let outcome = match resumed {
                     CoroutineResult::Yield(request) => {
                         self.accept(index(row), request, &mut shared.borrow_mut())?;
                         continue;
@@ -225,7 +252,6 @@ impl<'w> FabricDriver<'w> {
                 match outcome {
                     ProgramOutcome::Returned(result) => results[index(row)] = Some(result),
                     ProgramOutcome::Panicked(message) => {
-                        let cell = self.cells[index(row)];
                         return Err(RunError::Panic { cell, message });
                     }
                     ProgramOutcome::Aborted => unreachable!("nothing was aborted yet"),

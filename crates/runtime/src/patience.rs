@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::error::RunError;
+
 /// The environment variable that sets the time-out of runs whose program sets none.
 pub(crate) const TIME_OUT_VARIABLE: &str = "CONSET_TIMEOUT";
 
@@ -22,6 +24,16 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    /// The least time from the end of a run to the end of the process, for a cell that makes no call.
+    pub(crate) const ABORT_GRACE: Duration = Duration::from_secs(10);
+
+    /// As the environment says.
+    pub(crate) fn of_environment() -> Result<Self, RunError> {
+        let time_out =
+            time_out_of_environment().map_err(|value| RunError::TimeOutSetting { value })?;
+        Ok(Self { report_after: REPORT_AFTER, time_out })
+    }
+
     /// Of a wait that may rightly take `factor` times as long.
     #[cfg(feature = "mpi")]
     pub(crate) fn times(self, factor: u32) -> Self {
@@ -38,6 +50,13 @@ pub(crate) fn time_out_of_environment() -> Result<Option<Duration>, String> {
     let Some(value) = std::env::var_os(TIME_OUT_VARIABLE) else { return Ok(None) };
     let value = value.to_string_lossy();
     parse_seconds(&value).ok_or_else(|| value.into_owned())
+}
+
+/// Ends the process for a cell that makes no call after the run has ended.
+#[allow(clippy::print_stderr, reason = "there is nobody left to return an error to")]
+pub(crate) fn end_process(error: &RunError) -> ! {
+    eprintln!("conset: {error}, and does not end with the run");
+    std::process::abort();
 }
 
 fn parse_seconds(text: &str) -> Option<Option<Duration>> {

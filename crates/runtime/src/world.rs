@@ -7,7 +7,7 @@ use conset_ir::{CellId, Image};
 use crate::cell::Cell;
 use crate::error::{CellError, RunError};
 use crate::executor::RunSetup;
-use crate::fabric_driver::FabricDriver;
+use crate::fabric_driver;
 use crate::loaded_image::LoadedImage;
 #[cfg(feature = "mpi")]
 use crate::mpi;
@@ -142,7 +142,7 @@ impl World {
         let Self { loaded, stack_size, trace, .. } = self;
         let setup = RunSetup { loaded, stack_size: *stack_size, trace: *trace };
         match &self.transport {
-            Transport::Fabric => FabricDriver::new(setup).run(&program),
+            Transport::Fabric => fabric_driver::run(setup, &program),
             Transport::Threads(options) => threads::run(setup, *options, &program),
             #[cfg(feature = "mpi")]
             Transport::Mpi(comm) => mpi::run(setup, comm, &program),

@@ -21,6 +21,8 @@ struct Case {
     run: fn() -> ExitCode,
     /// Bytes of the stack of a thread, if it is said.
     stack: Option<u64>,
+    /// The time-out of the environment, in seconds.
+    time_out: Option<&'static str>,
     /// What it says at the end.
     says: &'static [&'static str],
     /// Its exit code, if it is not aborted.
@@ -33,19 +35,20 @@ const fn overflow(
     run: fn() -> ExitCode,
     says: &'static [&'static str],
 ) -> Case {
-    Case { name, run, stack: None, says, code: Some(OVERFLOW_STATUS) }
+    Case { name, run, stack: None, time_out: None, says, code: Some(OVERFLOW_STATUS) }
 }
 
 /// What a cell that overflows its stack says, on a stack of the usual size.
 const SAYS: &[&str] =
     &["conset: cell c1 overflowed its stack of 1048576 bytes; enlarge stack_bytes"];
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     Case {
         name: "no_thread_for_any_worker",
         run: without_threads,
         // More than a process can address.
         stack: Some(1 << 47),
+        time_out: None,
         says: &["no thread for the worker of c0: ", "; use fewer workers"],
         code: Some(0),
     },
@@ -54,6 +57,7 @@ const CASES: [Case; 10] = [
         run: without_threads,
         // A stack fits into the memory that the shell allows, two do not.
         stack: Some(4 << 30),
+        time_out: None,
         says: &["no thread for the worker of c2: ", "; use fewer workers"],
         code: Some(0),
     },
@@ -61,15 +65,35 @@ const CASES: [Case; 10] = [
         name: "a_cell_that_does_not_end_with_the_run_ends_the_process",
         run: never,
         stack: None,
+        time_out: None,
         says: &[
             "conset: c1 has been in its own code for more than 20ms, and does not end with the run",
         ],
         code: None,
     },
     Case {
+        name: "the_same_on_the_fabric",
+        run: never_on_the_fabric,
+        stack: None,
+        time_out: Some("0.02"),
+        says: &[
+            "conset: c1 has been in its own code for more than 20ms, and does not end with the run",
+        ],
+        code: None,
+    },
+    Case {
+        name: "a_cell_that_computes_without_end_ends_the_run_on_the_fabric",
+        run: computes_without_end,
+        stack: None,
+        time_out: Some("0.02"),
+        says: &["the run ended: Err(TimeOut { cell: CellId(1), time_out: 20ms })"],
+        code: Some(0),
+    },
+    Case {
         name: "a_cell_that_is_slow_is_reported",
         run: slow,
         stack: None,
+        time_out: None,
         says: &[
             "conset: c0 waits for ",
             "; c1 is in its own code; it goes on waiting",
@@ -85,6 +109,7 @@ const CASES: [Case; 10] = [
         name: "a_deep_recursion_fits",
         run: deep,
         stack: None,
+        time_out: None,
         says: &["all 4 cells reached the ground"],
         code: Some(0),
     },
@@ -92,6 +117,7 @@ const CASES: [Case; 10] = [
         name: "a_fault_elsewhere_is_no_overflow",
         run: fault_elsewhere,
         stack: None,
+        time_out: None,
         says: &["elsewhere"],
         code: None,
     },
@@ -183,8 +209,15 @@ fn without_threads() -> ExitCode {
 /// A cell that makes no call, not even when the run has ended.
 fn never() -> ExitCode {
     let time_out = Some(Duration::from_millis(20));
-    let options = ThreadOptions::workers(2).time_out(time_out);
-    let world = World::new(ring_image(2, 1)).on(Transport::Threads(options));
+    never_on(Transport::Threads(ThreadOptions::workers(2).time_out(time_out)))
+}
+
+fn never_on_the_fabric() -> ExitCode {
+    never_on(Transport::Fabric)
+}
+
+fn never_on(transport: Transport) -> ExitCode {
+    let world = World::new(ring_image(2, 1)).on(transport);
     let result = world.try_run(|cell| {
         while cell.id() == CellId(1) {
             std::thread::park_timeout(Duration::from_secs(1));
@@ -192,6 +225,18 @@ fn never() -> ExitCode {
         cell.instantiate_phase("s/p0")
     });
     println!("the run ended: {result:?}");
+    ExitCode::SUCCESS
+}
+
+/// A cell that does nothing but compute, for which another waits.
+fn computes_without_end() -> ExitCode {
+    let result = World::new(ring_image(2, 1)).try_run(|cell| {
+        while cell.id() == CellId(1) {
+            cell.compute(1)?;
+        }
+        cell.instantiate_phase("s/p0")
+    });
+    println!("the run ended: {:?}", result.map(|_| ()));
     ExitCode::SUCCESS
 }
 
@@ -237,6 +282,7 @@ fn launch(case: &Case) -> Output {
         .arg(std::env::current_exe().expect("this program"))
         .env(CASE, case.name);
     command.envs(case.stack.map(|bytes| ("RUST_MIN_STACK", bytes.to_string())));
+    command.envs(case.time_out.map(|seconds| ("CONSET_TIMEOUT", seconds)));
     command.output().expect("a shell can be run")
 }
 

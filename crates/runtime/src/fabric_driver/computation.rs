@@ -49,6 +49,11 @@ impl ProgramClocks {
         self.happened += 1;
     }
 
+    /// How often something else than computing and testing has happened.
+    pub(super) fn happened(&self) -> u64 {
+        self.happened
+    }
+
     /// Counts a test; whether it may be time to look if anything goes on.
     pub(super) fn count_unsuccessful_test(&mut self, row: usize) -> bool {
         let tests = &mut self.tests[row];

@@ -44,7 +44,7 @@ use conset_ir::CellId;
 use crate::cell::Cell;
 use crate::error::RunError;
 use crate::executor::RunSetup;
-use crate::patience::{Patience, REPORT_AFTER, time_out_of_environment};
+use crate::patience::{Patience, REPORT_AFTER};
 use crate::report::RunReport;
 use shared_state::{RunFailure, SharedState};
 use worker::{WorkerResult, run_worker};
@@ -88,13 +88,11 @@ impl ThreadOptions {
     }
 
     fn patience(&self) -> Result<Patience, RunError> {
-        let time_out = match self.time_out {
-            Some(time_out) => Some(time_out),
-            None => {
-                time_out_of_environment().map_err(|value| RunError::TimeOutSetting { value })?
-            }
-        };
-        Ok(Patience { report_after: self.report_after.unwrap_or(REPORT_AFTER), time_out })
+        let report_after = self.report_after.unwrap_or(REPORT_AFTER);
+        match self.time_out {
+            Some(_) => Ok(Patience { report_after, time_out: self.time_out }),
+            None => Ok(Patience { report_after, ..Patience::of_environment()? }),
+        }
     }
 
     fn count(&self, cells: usize) -> usize {

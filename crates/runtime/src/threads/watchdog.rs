@@ -27,10 +27,7 @@ use super::outcome::awaiting;
 use super::shared_state::{RunFailure, SharedState};
 use super::worker::CellStatus;
 use crate::error::{CellWait, RunError};
-use crate::patience::Patience;
-
-/// The least time from the end of a run to the end of the process.
-const ABORT_GRACE: Duration = Duration::from_secs(10);
+use crate::patience::{Patience, end_process};
 
 /// What a worker is at. Written by the worker alone.
 #[derive(Debug)]
@@ -232,7 +229,7 @@ pub(crate) fn monitor<T>(
                 continue;
             };
             let error = RunError::TimeOut { cell, time_out };
-            if since.elapsed() >= time_out + ABORT_GRACE.max(time_out) {
+            if since.elapsed() >= time_out + Patience::ABORT_GRACE.max(time_out) {
                 end_process(&error);
             }
             if since.elapsed() >= time_out && !state.shutdown.has_started() {
@@ -240,10 +237,4 @@ pub(crate) fn monitor<T>(
             }
         }
     }
-}
-
-#[allow(clippy::print_stderr, reason = "there is nobody left to return an error to")]
-fn end_process(error: &RunError) -> ! {
-    eprintln!("conset: {error}, and does not end with the run");
-    std::process::abort();
 }
