@@ -1,4 +1,4 @@
 //! A file of any form, detected by its first bytes.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::any(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("document_any")(bytes));

@@ -1,4 +1,4 @@
 //! The text form.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::text(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("document_text")(bytes));

@@ -1,4 +1,4 @@
 //! The reader of `exodus` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(conset_mesh::Format::Exodus, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_exodus")(bytes));

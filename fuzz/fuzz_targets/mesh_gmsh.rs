@@ -1,4 +1,4 @@
 //! The reader of `gmsh` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(conset_mesh::Format::Gmsh, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_gmsh")(bytes));

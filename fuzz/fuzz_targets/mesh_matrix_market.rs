@@ -1,7 +1,4 @@
 //! The reader of `matrix-market` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
-    conset_mesh::Format::MatrixMarket,
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_matrix_market")(bytes));

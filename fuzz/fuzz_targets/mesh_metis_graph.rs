@@ -1,7 +1,4 @@
 //! The reader of `metis-graph` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
-    conset_mesh::Format::MetisGraph,
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_metis_graph")(bytes));

@@ -1,7 +1,4 @@
 //! The reader of `metis-mesh` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
-    conset_mesh::Format::MetisMesh,
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_metis_mesh")(bytes));

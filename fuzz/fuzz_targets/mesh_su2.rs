@@ -1,4 +1,4 @@
 //! The reader of `su2` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(conset_mesh::Format::Su2, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_su2")(bytes));

@@ -1,4 +1,4 @@
 //! The reader of `ucd` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(conset_mesh::Format::Ucd, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_ucd")(bytes));

@@ -1,7 +1,4 @@
 //! The reader of `vtk-legacy` files.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::mesh(
-    conset_mesh::Format::VtkLegacy,
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("mesh_vtk_legacy")(bytes));

@@ -1,4 +1,4 @@
-//! Generated programs: compiled, verified, and run on the fabric and on threads.
+//! Generated programs, through everything that `conset soak` does with one.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|case: conset_fuzz::Case| conset_fuzz::program(&case));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| conset_fuzz::target("program")(bytes));

@@ -39,8 +39,19 @@ pub enum CaseKind {
     /// themselves, compiled by the default algorithm.
     HalfDuplexToItself,
     /// All cases, and beyond them larger machines, fat-trees with any parents, graphs with switches,
-    /// every parameter of messages, patterns, and halos of partitioned meshes.
+    /// every parameter of messages, patterns, and halos of partitioned meshes. Three in four are tiny
+    /// ([`CaseKind::Tiny`]): most errors need few connections, and a tiny case takes a tenth of the time.
     Soak,
+    /// At most 9 cells, a set with at most 6 connections of few words, and few plans, with every parameter of
+    /// [`CaseKind::Soak`].
+    Tiny,
+}
+
+impl CaseKind {
+    /// Whether every parameter of messages is drawn.
+    fn has_messages(self) -> bool {
+        matches!(self, CaseKind::Soak | CaseKind::Tiny)
+    }
 }
 
 /// Number of random bytes for the case of a seed.
@@ -63,9 +74,14 @@ impl Case {
     /// # Errors
     /// There are too few bytes.
     pub fn from_bytes(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Self> {
+        let kind = match kind {
+            CaseKind::Soak if u.ratio(3, 4)? => CaseKind::Tiny,
+            kind => kind,
+        };
         let machine = Arc::new(machine(u, kind)?);
         let sets = match kind {
             CaseKind::Any | CaseKind::Soak => *u.choose(&[1, 1, 1, 2, 3])?,
+            CaseKind::Tiny => *u.choose(&[1, 1, 1, 2])?,
             CaseKind::HalfDuplexToItself => 1,
         };
         let sets = (0..sets).map(|row| {
@@ -78,7 +94,8 @@ impl Case {
         let program = Program::new(sets.collect::<Result<_>>()?).expect("names differ");
         let options = CompileOptions::new()
             .algorithm(match kind {
-                CaseKind::Any | CaseKind::Soak if u.ratio(1, 8)? => Algorithm::Paper,
+                CaseKind::HalfDuplexToItself => Algorithm::Auto,
+                _ if u.ratio(1, 8)? => Algorithm::Paper,
                 _ => Algorithm::Auto,
             })
             .objective(*u.choose(&[Objective::Time, Objective::Time, Objective::Phases])?)
@@ -88,6 +105,7 @@ impl Case {
         // Whole searches of large programs take seconds, and several plans suffice for most.
         let options = match kind {
             CaseKind::Soak if u.ratio(3, 4)? => options.max_plans(u.int_in_range(1..=8)?),
+            CaseKind::Tiny => options.max_plans(u.int_in_range(1..=3)?),
             _ => options,
         };
         Ok(Self { machine, program, options })
@@ -118,22 +136,24 @@ pub(crate) fn next(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn dims(u: &mut Unstructured<'_>) -> Result<Vec<u32>> {
-    (0..u.int_in_range(1..=3)?).map(|_| u.int_in_range(1..=4)).collect()
+fn dims(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Vec<u32>> {
+    let (dimensions, side) = if kind == CaseKind::Tiny { (2, 3) } else { (3, 4) };
+    (0..u.int_in_range(1..=dimensions)?).map(|_| u.int_in_range(1..=side)).collect()
 }
 
 fn topology(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Topology> {
     if kind == CaseKind::Soak && u.ratio(1, 3)? {
         return structured::topology(u);
     }
+    let tiny = kind == CaseKind::Tiny;
     Ok(match u.int_in_range(0..=6)? {
-        0 => Topology::Torus { dims: dims(u)? },
-        1 => Topology::Mesh { dims: dims(u)? },
+        0 => Topology::Torus { dims: dims(u, kind)? },
+        1 => Topology::Mesh { dims: dims(u, kind)? },
         2 => Topology::Ring { cells: u.int_in_range(1..=9)? },
-        3 => Topology::Hypercube { dimension: u.int_in_range(0..=4)? },
-        4 => Topology::fat_tree(u.int_in_range(1..=16)?),
+        3 => Topology::Hypercube { dimension: u.int_in_range(0..=if tiny { 3 } else { 4 })? },
+        4 => Topology::fat_tree(u.int_in_range(1..=if tiny { 8 } else { 16 })?),
         5 => Topology::Cluster {
-            nodes: u.int_in_range(1..=4)?,
+            nodes: u.int_in_range(1..=if tiny { 2 } else { 4 })?,
             cells_per_node: u.int_in_range(1..=4)?,
         },
         _ => {
@@ -175,7 +195,7 @@ fn parameters(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Parameters> {
         timed_starts: u32::from(u.ratio(1, 3)?),
         ..iwarp
     };
-    if kind != CaseKind::Soak {
+    if !kind.has_messages() {
         return Ok(connections);
     }
     Ok(Parameters {
@@ -228,6 +248,13 @@ const FAST_CLOCKS: u32 = 1 << 20;
 
 fn words(u: &mut Unstructured<'_>, machine: &Machine, kind: CaseKind) -> Result<WordCounts> {
     let parameters = machine.parameters();
+    if kind == CaseKind::Tiny {
+        return Ok(match u.int_in_range(0..=3)? {
+            0 => WordCounts::Equal(u.int_in_range(1..=40)?),
+            1 => WordCounts::UpTo(200),
+            _ => WordCounts::UpTo(24),
+        });
+    }
     let fast = parameters.access_clocks_per_word.max(parameters.link_clocks_per_word) < FAST_CLOCKS;
     Ok(match u.int_in_range(0..=15)? {
         0..=2 if kind != CaseKind::HalfDuplexToItself => {
@@ -251,6 +278,7 @@ fn set(
     let counts = words(u, machine, kind)?;
     // The time of a search is proportional to the connections, and few are enough for conflicts.
     let count = match kind {
+        CaseKind::Tiny => u.int_in_range(0..=6)?,
         _ if u.ratio(1, 8)? => u.int_in_range(2..=40)?,
         CaseKind::Soak if u.ratio(1, 8)? => u.int_in_range(20..=120)?,
         CaseKind::Any | CaseKind::Soak => u.int_in_range(0..=12)?,

@@ -1,10 +1,11 @@
 //! Random programs for tests and fuzzing, and the properties that every program must have.
 //!
 //! A [`Case`] is a machine, a program for it and compiler options, all of them valid. [`check`]
-//! compiles it, verifies the result, runs it and examines every word. The fuzz target `program`
-//! (`fuzz/`) generates cases from the fuzzer's bytes; `tests/programs.rs` generates them from fixed
-//! seeds in every test run; `conset soak` generates one after another and does everything with each
-//! ([`mod@soak`]). [`compare`] runs programs on the second simulator too.
+//! compiles it, verifies the result, runs it and examines every word. `tests/programs.rs` generates cases from
+//! fixed seeds in every test run; `conset soak` generates one after another and does everything with each
+//! ([`mod@soak`]), and so does the fuzz target `program` with the fuzzer's bytes. [`compare`] runs programs on the
+//! second simulator too. [`mod@readers`] has the functions of all fuzz targets (`fuzz/`), and [`corpus`] the files of
+//! their inputs.
 //!
 //! Not generated: required bandwidths and latencies, machines with more than 64 cells.
 //!
@@ -22,7 +23,9 @@
 mod case;
 mod check;
 pub mod compare;
+pub mod corpus;
 mod forms;
+pub mod readers;
 mod shrink;
 pub mod soak;
 mod structured;

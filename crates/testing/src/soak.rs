@@ -21,6 +21,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use arbitrary::Unstructured;
 use conset::fabric::messages::{self, MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind};
 use conset::ir::convert::to_u32;
@@ -69,7 +70,11 @@ pub struct SoakCounts {
 impl SoakCounts {
     /// Adds the counts of further programs.
     pub fn add(&mut self, other: &Self) {
-        let Self { programs, refused, runs, words, files, threads, reused, fused, .. } = other;
+        // All fields by name, so that none is forgotten.
+        #[rustfmt::skip]
+        let Self {
+            programs, refused, runs, words, files, threads, reused, fused, messages, steps, transports, compared,
+        } = other;
         self.programs += programs;
         self.refused += refused;
         self.runs += runs;
@@ -78,10 +83,10 @@ impl SoakCounts {
         self.threads += threads;
         self.reused += reused;
         self.fused += fused;
-        self.messages += other.messages;
-        self.steps += other.steps;
-        self.transports += other.transports;
-        self.compared += other.compared;
+        self.messages += messages;
+        self.steps += steps;
+        self.transports += transports;
+        self.compared += compared;
     }
 }
 
@@ -125,6 +130,17 @@ pub fn program(seed: u64) -> Result<SoakCounts, Box<(Case, String)>> {
 /// What failed.
 pub fn fails(case: &Case, choices: Choices) -> Result<SoakCounts, String> {
     caught(|| everything(case, choices))
+}
+
+/// Does everything with the program that the bytes of a fuzzer describe, if they suffice for one.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn of_bytes(bytes: &[u8]) {
+    let mut bytes = Unstructured::new(bytes);
+    let Ok(choices) = bytes.arbitrary().map(Choices) else { return };
+    let Ok(case) = Case::from_bytes(&mut bytes, CaseKind::Soak) else { return };
+    everything(&case, choices);
 }
 
 fn everything(case: &Case, choices: Choices) -> SoakCounts {

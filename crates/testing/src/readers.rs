@@ -1,14 +1,64 @@
-//! Fuzzing of the readers of files.
+//! The functions of the fuzz targets, for any bytes.
+//!
+//! A reader may accept or reject its input. It must not panic, hang, or allocate memory for a count
+//! that a file only declares (libFuzzer's limits detect the last two). Accepted input must pass the
+//! next steps: documents are written in every form, read again and compared; meshes are converted to
+//! connection sets; schedules and images are passed to the checker, which may reject them. The target
+//! `program` generates a valid machine and a valid program from the bytes, so every word must be
+//! delivered.
+//!
+//! The targets of `fuzz/` call [`TARGETS`] with the fuzzer's bytes; `tests/corpus.rs` calls them in every test run
+//! with the inputs that the fuzzer has collected, and with changed ones.
 
 use std::sync::Arc;
 
-use conset_ir::{Document, binary, json, machine_file, text};
+use conset::fabric::FaultPlan;
+use conset::ir::convert::to_u64;
+use conset::ir::{Document, binary, json, machine_file, text};
 use conset_mesh::partition::{read_file, stated};
 use conset_mesh::{Format, Source, halo, read, triangles};
 
+/// A fuzz target: its name, and what it does with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All fuzz targets, by name.
+pub const TARGETS: [Target; 22] = [
+    ("document_any", any),
+    ("document_binary", binary),
+    ("document_json", json),
+    ("document_text", text),
+    ("fault_plan", fault_plan),
+    ("machine_file", machine_file),
+    ("mesh_abaqus", |bytes| mesh(Format::Abaqus, bytes)),
+    ("mesh_exodus", |bytes| mesh(Format::Exodus, bytes)),
+    ("mesh_gmsh", |bytes| mesh(Format::Gmsh, bytes)),
+    ("mesh_graph_connections", |bytes| mesh(Format::GraphConnections, bytes)),
+    ("mesh_matrix_market", |bytes| mesh(Format::MatrixMarket, bytes)),
+    ("mesh_metis_graph", |bytes| mesh(Format::MetisGraph, bytes)),
+    ("mesh_metis_mesh", |bytes| mesh(Format::MetisMesh, bytes)),
+    ("mesh_mfem", |bytes| mesh(Format::Mfem, bytes)),
+    ("mesh_spark98", |bytes| mesh(Format::Spark98, bytes)),
+    ("mesh_su2", |bytes| mesh(Format::Su2, bytes)),
+    ("mesh_tetgen", |bytes| mesh(Format::Tetgen, bytes)),
+    ("mesh_ucd", |bytes| mesh(Format::Ucd, bytes)),
+    ("mesh_vtk_legacy", |bytes| mesh(Format::VtkLegacy, bytes)),
+    ("mesh_vtu", |bytes| mesh(Format::Vtu, bytes)),
+    ("partition", partition),
+    ("program", crate::soak::of_bytes),
+];
+
+/// The function of a target.
+///
+/// # Panics
+/// If there is no such target.
+pub fn target(name: &str) -> fn(&[u8]) {
+    let row = TARGETS.iter().find(|target| target.0 == name);
+    row.unwrap_or_else(|| panic!("no fuzz target `{name}`")).1
+}
+
 /// Reads a mesh file and computes the exchange of its own partition and of a partition into two
 /// blocks.
-pub fn mesh(format: Format, bytes: &[u8]) {
+fn mesh(format: Format, bytes: &[u8]) {
     let Ok(source) = read(format, "fuzz", bytes) else { return };
     if let Source::Graph(graph) = &source {
         let _ = triangles::from_graph(graph);
@@ -23,7 +73,7 @@ pub fn mesh(format: Format, bytes: &[u8]) {
 }
 
 /// Reads a document in text form.
-pub fn text(bytes: &[u8]) {
+fn text(bytes: &[u8]) {
     let Ok(file) = str::from_utf8(bytes) else { return };
     if let Ok(document) = text::parse("fuzz", file) {
         round_trip(&document);
@@ -31,7 +81,7 @@ pub fn text(bytes: &[u8]) {
 }
 
 /// Reads a document in JSON form.
-pub fn json(bytes: &[u8]) {
+fn json(bytes: &[u8]) {
     if let Ok(document) = json::parse("fuzz", bytes) {
         round_trip(&document);
     }
@@ -39,7 +89,7 @@ pub fn json(bytes: &[u8]) {
 
 /// Reads a document in binary form: unchanged, and with corrected length and checksum, because the
 /// container rejects almost all changes otherwise.
-pub fn binary(bytes: &[u8]) {
+fn binary(bytes: &[u8]) {
     if let Ok(document) = binary::parse("fuzz", bytes) {
         round_trip(&document);
     }
@@ -47,7 +97,7 @@ pub fn binary(bytes: &[u8]) {
     let payload = &rest[..rest.len().saturating_sub(4)];
     let mut file = binary::MAGIC.to_vec();
     file.extend_from_slice(&header[8..12]);
-    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(&to_u64(payload.len()).to_le_bytes());
     file.extend_from_slice(payload);
     let checksum = crc32fast::hash(&file);
     file.extend_from_slice(&checksum.to_le_bytes());
@@ -57,14 +107,14 @@ pub fn binary(bytes: &[u8]) {
 }
 
 /// Reads a document of any form.
-pub fn any(bytes: &[u8]) {
+fn any(bytes: &[u8]) {
     if let Ok(document) = Document::parse_any("fuzz", bytes) {
         round_trip(&document);
     }
 }
 
 /// Reads a machine file, writes it and reads it again.
-pub fn machine_file(bytes: &[u8]) {
+fn machine_file(bytes: &[u8]) {
     let Ok(file) = str::from_utf8(bytes) else { return };
     let Ok(machine) = machine_file::parse("fuzz", file) else { return };
     if machine.cell_count() > MAX_CELLS {
@@ -75,8 +125,15 @@ pub fn machine_file(bytes: &[u8]) {
     round_trip(&Document::Machine(Arc::new(machine)));
 }
 
+/// Reads a fault plan, prints it and reads it again.
+fn fault_plan(bytes: &[u8]) {
+    let Ok(file) = str::from_utf8(bytes) else { return };
+    let Ok(plan) = file.parse::<FaultPlan>() else { return };
+    assert_eq!(plan.to_string().parse().as_ref(), Ok(&plan), "{plan}");
+}
+
 /// Reads a partition file.
-pub fn partition(bytes: &[u8]) {
+fn partition(bytes: &[u8]) {
     let Some((&[items, parts], file)) = bytes.split_first_chunk() else { return };
     let known = (parts > 0).then_some(usize::from(parts));
     let Ok(partition) = read_file("fuzz", file, usize::from(items), known) else { return };
