@@ -121,7 +121,7 @@ fn files_of_inputs_are_read_back() {
 fn stored_inputs_pass() {
     for (name, run) in TARGETS {
         let inputs = stored(name);
-        assert!(inputs.len() > 1, "{name} has {} inputs", inputs.len());
+        assert!(!inputs.is_empty(), "{name} has no inputs");
         inputs.iter().for_each(|input| run(input));
     }
 }
@@ -131,7 +131,7 @@ fn changed_inputs_pass() {
     let mut random = ChaCha8Rng::seed_from_u64(1996);
     for (name, run) in TARGETS {
         let inputs = stored(name);
-        let count = if name == "program" { 20 } else { 400 };
+        let count = if name == "program" { 20 } else { 2000 };
         for _ in 0..count {
             let input = inputs.choose(&mut random).expect("there are inputs");
             let other = inputs.choose(&mut random).expect("there are inputs");
