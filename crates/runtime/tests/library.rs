@@ -159,7 +159,7 @@ fn swap_takes_fewer_clocks_than_the_tree_from_about_where_the_plan_says() {
             let (found, said) = (clocks(plan, words), plan.clocks(&t3d, cells, words));
             let error = found as f64 / said as f64;
             // The rule knows nothing of links, on which the exchanges of far pairs meet.
-            assert!((0.95..1.25).contains(&error), "{cells} {plan:?} {words}: {found} {said}");
+            assert!((0.95..1.35).contains(&error), "{cells} {plan:?} {words}: {found} {said}");
         }
         assert!(clocks(&swap, 1024) < clocks(&ReducePlan::Tree, 1024), "{cells}");
         assert!(clocks(&swap, 16) > clocks(&ReducePlan::Tree, 16), "{cells}");

@@ -40,12 +40,13 @@ pub(crate) fn direct<W: Word>(cell: &mut Cell<'_>, seed: u64) -> Result<(), Cell
         let round = seed.wrapping_add(distance as u64);
         let expected = words::<W>(round, source, id);
         let mut incoming = vec![W::from_bits(0); expected.len()];
-        if distance == 1 {
+        // One cell only, as on some machines it leaves when it is received.
+        if distance == 1 && own == 0 {
             cell.msg_send(target, &[mix(!round ^ u64::from(id.0))])?;
         }
         cell.send_receive(target, &words(round, id, target), source, &mut incoming)?;
         check(&incoming, &expected, &format!("{seed} {id} <- {source}"));
-        if distance == 1 {
+        if distance == 1 && own == 1 {
             let mut incoming = [0];
             cell.msg_receive(source, &mut incoming)?;
             assert_eq!(incoming, [mix(!round ^ u64::from(source.0))], "the asynchronous message");
