@@ -42,7 +42,7 @@ impl Places {
     }
 
     /// The own place, counted from the root.
-    fn from_root(&self) -> usize {
+    fn distance_from_root(&self) -> usize {
         (self.own + self.count() - self.root) % self.count()
     }
 
@@ -91,7 +91,7 @@ impl Cell<'_> {
         words: &mut [W],
     ) -> Result<(), CellError> {
         let places = self.places(root)?;
-        let (count, own) = (places.count(), places.from_root());
+        let (count, own) = (places.count(), places.distance_from_root());
         let mut distance = highest(count);
         while distance > 0 {
             match own % (2 * distance) {
@@ -137,7 +137,7 @@ impl Cell<'_> {
         all: &mut [W],
     ) -> Result<(), CellError> {
         let places = self.places(root)?;
-        let (count, place, words) = (places.count(), places.from_root(), own.len());
+        let (count, place, words) = (places.count(), places.distance_from_root(), own.len());
         if place == 0 {
             self.check_all(all.len(), (count, words))?;
         }
@@ -176,7 +176,7 @@ impl Cell<'_> {
         own: &mut [W],
     ) -> Result<(), CellError> {
         let places = self.places(root)?;
-        let (count, place, words) = (places.count(), places.from_root(), own.len());
+        let (count, place, words) = (places.count(), places.distance_from_root(), own.len());
         let mut held = Vec::new();
         if place == 0 {
             self.check_all(all.len(), (count, words))?;
