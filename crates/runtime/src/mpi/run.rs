@@ -148,7 +148,7 @@ impl<'w> Rank<'w> {
         let own = rank_map.cells_of(comm.rank()).len();
         let first_message_tag = gather_at_root::TAGS;
         let most = to_u64(rank_map.most());
-        let elements = first_message_tag + MessageClass::COUNT * most * most;
+        let elements = first_message_tag + to_u64(MessageClass::ALL.len()) * most * most;
         let connections = loaded.image.sets().iter().map(|set| to_u64(set.set.len()));
         let bulk = elements + connections.max().unwrap_or(0);
         let limit = to_u64(comm.tags());
@@ -513,7 +513,8 @@ pub(super) enum MessageClass {
 }
 
 impl MessageClass {
-    const COUNT: u64 = 4;
+    /// All classes.
+    pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Packet, Self::Direct, Self::Reply];
 
     fn number(self) -> u64 {
         match self {
