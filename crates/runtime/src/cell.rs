@@ -362,41 +362,6 @@ impl<'w> Cell<'w> {
         if self.active.is_some() { self.instantiate_messages() } else { Ok(()) }
     }
 
-    /// Sends a message to a cell; returns when it has left this cell. On the emulated machine a message
-    /// that is longer than the queues on its route leaves only while it is received, and one to the
-    /// cell itself, which has no route, never does ([`Cell::exchange_by`] sends and receives at the
-    /// same time).
-    ///
-    /// # Errors
-    /// A phase is active, or there is no such cell.
-    pub fn msg_send<W: Word>(&mut self, target: CellId, words: &[W]) -> Result<(), CellError> {
-        self.check_message(target)?;
-        // SAFETY: the slice is borrowed until this function returns.
-        self.ask(|port| unsafe { port.send_message(target, RawWords::of(words)) })
-    }
-
-    /// Receives the next message from a cell; waits until all of it has arrived. Messages of one cell
-    /// are received in the order in which they were sent.
-    ///
-    /// # Errors
-    /// A phase is active, there is no such cell, or the message has not as many words as the
-    /// buffer.
-    pub fn msg_receive<W: Word>(
-        &mut self,
-        source: CellId,
-        words: &mut [W],
-    ) -> Result<(), CellError> {
-        self.check_message(source)?;
-        let row = RawWords::of_mut(words);
-        // SAFETY: the slice is borrowed until this function returns, and not touched meanwhile.
-        let found = self.ask(|port| unsafe { port.receive_message(source, row) })?;
-        if found == row.words {
-            return Ok(());
-        }
-        let (source_cell, expected) = (source, row.words);
-        self.fail(CellError::MessageWords { source_cell, expected, found })
-    }
-
     /// Starts an exchange of a set ([`CellPort::start`]), the buffers of which fit it.
     #[track_caller]
     pub(crate) fn start_exchange(
@@ -413,18 +378,23 @@ impl<'w> Cell<'w> {
         Ok(())
     }
 
-    fn check_message(&mut self, other: CellId) -> Result<(), CellError> {
-        self.check_running()?;
-        self.wait_all()?;
-        if let Some((set, phase)) = self.active {
-            let phase = self.loaded.phase_name(set, phase);
-            return self.fail(CellError::NotMessages { phase });
-        }
+    /// Checks that messages may be exchanged with a cell.
+    pub(crate) fn check_message(&mut self, other: CellId) -> Result<(), CellError> {
+        self.check_messages()?;
         let machine = self.loaded.image.machine();
         if other.index() >= machine.cell_count() || !machine.is_endpoint(other) {
             return self.fail(CellError::NoCell { cell: other });
         }
         Ok(())
+    }
+
+    /// Checks that no phase is active, after the requests of the cell were completed.
+    pub(crate) fn check_messages(&mut self) -> Result<(), CellError> {
+        self.check_running()?;
+        self.wait_all()?;
+        let Some((set, phase)) = self.active else { return Ok(()) };
+        let phase = self.loaded.phase_name(set, phase);
+        self.fail(CellError::NotMessages { phase })
     }
 
     #[track_caller]

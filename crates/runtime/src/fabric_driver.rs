@@ -14,6 +14,7 @@
 
 mod computation;
 mod deadlock;
+mod direct;
 mod messages;
 mod nonblocking;
 mod steps;
@@ -39,6 +40,7 @@ use crate::report::RunReport;
 use crate::stack::{AlternateStack, Stacks};
 use crate::store::{PackedExchanges, StepStore, WordStore};
 use computation::ProgramClocks;
+use direct::PendingPass;
 use messages::MessageDriver;
 use nonblocking::ExchangeQueue;
 use steps::StepDriver;
@@ -62,6 +64,10 @@ enum CellState {
     Departure(u32),
     /// A message of a cell is to come.
     Receive(CellId, Subject),
+    /// A message of any cell is to come.
+    ReceiveAny,
+    /// It sends and receives directly.
+    Direct(PendingPass),
     /// It exchanges a set by messages.
     MessageExchange(usize),
     /// It exchanges a set by its step plan.
@@ -273,7 +279,8 @@ impl<'w> FabricDriver<'w> {
             return self.start_step_exchange(state, row, set);
         }
         let (cell, queue) = (self.cells[row], &mut state.queue);
-        if !matches!(request, FabricRequest::Compute(_) | FabricRequest::Test) {
+        let tests = matches!(request, FabricRequest::Test | FabricRequest::TestMessage);
+        if !tests && !matches!(request, FabricRequest::Compute(_)) {
             self.computation.made_progress();
         }
         self.states[row] = match request {
@@ -289,6 +296,11 @@ impl<'w> FabricDriver<'w> {
             }
             FabricRequest::Receive(source, subject) => {
                 self.receive_envelope(queue, row, source, subject)
+            }
+            FabricRequest::ReceiveAny => self.receive_any(row),
+            FabricRequest::TestMessage => self.test_messages(row),
+            FabricRequest::Direct(sends, receives) => {
+                self.start_pass(queue, row, (sends, receives))?
             }
             FabricRequest::ExchangeMessages(set) => self.start_message_exchange(queue, row, set)?,
             FabricRequest::ExchangeSteps(_) => unreachable!("handled above"),

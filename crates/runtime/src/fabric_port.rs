@@ -19,7 +19,7 @@ use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded_image::LoadedImage;
 use crate::message_queue::{MessageQueue, Subject};
 use crate::port::{
-    By, CellPort, CombineFn, Context, PackFn, RawWords, Stopped, TreeWalk, WireBuffers,
+    By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, Stopped, TreeWalk, WireBuffers,
     exchange_packed,
 };
 use crate::store::{PackedExchanges, StepStore, WordStore};
@@ -39,6 +39,12 @@ pub(crate) enum FabricRequest {
     Send(u32),
     /// Receive a message of a cell.
     Receive(CellId, Subject),
+    /// Wait for a message of any cell.
+    ReceiveAny,
+    /// Ask whether a message has come.
+    TestMessage,
+    /// Send a message, receive one of a cell, or both.
+    Direct(Option<u32>, Option<CellId>),
     /// The cell's posted messages for a set, and all that come for it.
     ExchangeMessages(usize),
     /// The cell's operation list of a set's step plan.
@@ -412,13 +418,48 @@ impl CellPort for FabricPort<'_> {
     unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
         self.request(FabricRequest::Receive(source, Subject::Plain))?;
         let queue = &mut self.state.borrow_mut().queue;
-        let read = queue.read(self.id, Subject::Plain, source, |words| {
-            if words.len() == into.words {
-                // SAFETY: the caller says that the row can be written.
-                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
-            }
-            words.len()
+        // SAFETY: the caller says that the row can be written.
+        let read = |words: &[u64]| unsafe { into.write_if_fits(words) };
+        let read = queue.read(self.id, Subject::Plain, source, read);
+        Ok(read.expect("the cell is resumed when the envelope is there"))
+    }
+
+    fn next_message(
+        &mut self,
+        source: Option<CellId>,
+        wait: bool,
+    ) -> Result<Option<(CellId, usize)>, Stopped> {
+        let found = self.state.borrow().queue.first_plain(self.id, source);
+        if found.is_some() {
+            return Ok(found);
+        }
+        self.request(match (wait, source) {
+            (false, _) => FabricRequest::TestMessage,
+            (true, None) => FabricRequest::ReceiveAny,
+            (true, Some(source)) => FabricRequest::Receive(source, Subject::Plain),
+        })?;
+        Ok(self.state.borrow().queue.first_plain(self.id, source))
+    }
+
+    unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped> {
+        let (id, row_in) = (self.id, pass.incoming.map(|(_, row)| row));
+        if let (Some((target, out)), Some((source, into))) = (pass.outgoing, pass.incoming)
+            && (target, source) == (id, id)
+        {
+            // SAFETY: the promise of the caller.
+            return Ok(unsafe { into.copy_if_fits(&out) });
+        }
+        let sends = pass.outgoing.map(|(target, row)| {
+            // SAFETY: the caller says that the row can be read.
+            let bits = (0..row.words).map(|index| unsafe { row.get(index) });
+            self.state.borrow_mut().queue.post((id, target), Subject::Direct, bits)
         });
+        let source = pass.incoming.map(|(source, _)| source);
+        self.request(FabricRequest::Direct(sends, source))?;
+        let (Some(source), Some(into)) = (source, row_in) else { return Ok(0) };
+        // SAFETY: the caller says that the row can be written.
+        let read = |words: &[u64]| unsafe { into.write_if_fits(words) };
+        let read = self.state.borrow_mut().queue.read(id, Subject::Direct, source, read);
         Ok(read.expect("the cell is resumed when the envelope is there"))
     }
 

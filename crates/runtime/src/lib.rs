@@ -104,6 +104,7 @@ mod layout;
 pub mod lists;
 mod loaded_image;
 mod message_queue;
+mod messages;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod patience;
@@ -123,7 +124,7 @@ pub use conset_ir as ir;
 pub use conset_ir::Image;
 
 pub use cell::Cell;
-pub use collectives::{Collectives, tree_sets, tree_sets_named};
+pub use collectives::{Collectives, ReducePlan, tree_sets, tree_sets_named};
 pub use epochs::{Epoch, Item, Outbox, Settled, recorded_set};
 pub use error::{
     Awaiting, CellCall, CellError, CellWait, EpochUse, MpiError, PlanError, PlanUse, RunError,

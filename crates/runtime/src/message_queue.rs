@@ -25,6 +25,8 @@ pub(crate) enum Subject {
     Step(u64, u32),
     /// The next packet of an epoch from the source.
     Packet,
+    /// The next direct pass from the source.
+    Direct,
 }
 
 /// A message and its words.
@@ -92,6 +94,19 @@ impl MessageQueue {
     /// Whether a message from `source` is kept for a cell.
     pub(crate) fn has(&self, cell: CellId, subject: Subject, source: CellId) -> bool {
         self.kept.contains_key(&(cell, subject, source))
+    }
+
+    /// The first message kept for a cell, of one source or of the first that has any: its source and
+    /// its words.
+    pub(crate) fn first_plain(
+        &self,
+        cell: CellId,
+        source: Option<CellId>,
+    ) -> Option<(CellId, usize)> {
+        let [from, to] = [source.unwrap_or(CellId(0)), source.unwrap_or(CellId(u32::MAX))];
+        let keys = (cell, Subject::Plain, from)..=(cell, Subject::Plain, to);
+        let (&(_, _, source), rows) = self.kept.range(keys).next()?;
+        Some((source, self.words(*rows.front()?)))
     }
 
     /// Hands the words of the first such message to `read`, and forgets it.

@@ -224,6 +224,18 @@ impl TreeWalk<'_> {
 /// are aligned to the words.
 pub(crate) type CombineFn<'a> = dyn Fn(CellId, usize, &mut [u8], &[u8]) + 'a;
 
+/// Words that a cell sends to one cell and receives of one at the same time, without a copy in
+/// between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectPass {
+    pub(crate) outgoing: Option<(CellId, RawWords)>,
+    pub(crate) incoming: Option<(CellId, RawWords)>,
+    /// The words leave only when their receiver has asked for them. Otherwise a transport may copy
+    /// few words, to save the time of asking.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "only MPI saves it"))]
+    pub(crate) synchronous: bool,
+}
+
 /// What carries a cell's words.
 pub(crate) trait CellPort {
     /// Whether the run has ended early.
@@ -359,6 +371,25 @@ pub(crate) trait CellPort {
     /// The row can be written until the call returns or unwinds.
     unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped>;
 
+    /// The next message of a live cell, or of any, that could be received: its source and its words.
+    /// With `wait` the call waits for one, and the answer is never none. Without, it lets others go on
+    /// if there is none, so that asking again and again comes to an end.
+    fn next_message(
+        &mut self,
+        source: Option<CellId>,
+        wait: bool,
+    ) -> Result<Option<(CellId, usize)>, Stopped>;
+
+    /// Sends words to a live cell and receives words of one, at the same time. Returns when the words
+    /// sent may be overwritten and those to be received are here. If what comes has not as many
+    /// words as the row nothing is written, and the answer is how many it has. These words are not
+    /// taken for messages.
+    ///
+    /// # Safety
+    /// The row sent can be read and that received be written until the call returns or unwinds; they
+    /// do not overlap.
+    unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped>;
+
     /// Sends a packet of an epoch to one live cell and gets the next one of another, of any length.
     /// All cells do so at the same time, and none is its own neighbour. `receive_first`: where a packet
     /// leaves only while it is received, this cell receives before it sends.
@@ -440,6 +471,36 @@ impl RawWords {
         unsafe {
             std::ptr::copy_nonoverlapping(other.pointer, self.pointer, self.words * self.size);
         }
+    }
+
+    /// Writes the bits of words, if there are as many as the row has; gives their number.
+    ///
+    /// # Safety
+    /// The row was made of a slice borrowed for writing.
+    pub(crate) unsafe fn write_if_fits(&self, words: &[u64]) -> usize {
+        if words.len() == self.words {
+            // SAFETY: the promise of the caller, and there is room.
+            words.iter().enumerate().for_each(|(i, &bits)| unsafe { self.set(i, bits) });
+        }
+        words.len()
+    }
+
+    /// Copies another row's words into this one, if it has as many; gives their number. Words of
+    /// another size are converted by their bits.
+    ///
+    /// # Safety
+    /// This row was made of a slice borrowed for writing, the other can be read, and they do not
+    /// overlap.
+    pub(crate) unsafe fn copy_if_fits(&self, other: &RawWords) -> usize {
+        // SAFETY: the promise of the caller, and the rows are equally long.
+        unsafe {
+            if self.words == other.words && self.size == other.size {
+                self.copy_from(other);
+            } else if self.words == other.words {
+                (0..self.words).for_each(|index| self.set(index, other.get(index)));
+            }
+        }
+        other.words
     }
 
     /// The bytes of some of the words.

@@ -29,6 +29,7 @@
 //! is nothing to do and no set is needed. Nonblocking collectives are not supported.
 
 mod fold;
+mod live;
 mod tree;
 mod walk;
 
@@ -42,6 +43,7 @@ use crate::error::{CellError, PlanError, PlanUse};
 use crate::lists::{Number, Op};
 pub(crate) use fold::{bits_of, bytes_of_mut, write_bits};
 use fold::{combine_maxima, combine_words, order};
+pub use live::ReducePlan;
 use tree::TreeSets;
 pub(crate) use tree::{ReductionTree, WalkDirection};
 pub use tree::{tree_sets, tree_sets_named};

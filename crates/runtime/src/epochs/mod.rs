@@ -28,6 +28,7 @@ use crate::error::{CellError, EpochUse};
 use crate::word::Word;
 pub(crate) use record::Record;
 pub use record::recorded_set;
+pub(crate) use routing::is_packet;
 use routing::{Arrived, ItemShape, Parcels, Router};
 
 mod sealed {

@@ -26,6 +26,11 @@ use crate::word::lower_half;
 /// The first word of a packet, by which it is told from a message of the program: a signalling NaN
 /// that no calculation gives.
 const MARK: u64 = 0x7ff4_65e0_706f_6368;
+/// Whether words are a packet.
+pub(crate) fn is_packet(words: &[u64]) -> bool {
+    words.len() >= HEAD && words[0] == MARK
+}
+
 /// Words of a packet before its parcels.
 const HEAD: usize = 3;
 /// In place of the first sender: nobody has sent.

@@ -252,6 +252,8 @@ pub enum Awaiting {
         /// The cell that is to send it.
         source: CellId,
     },
+    /// A message of any cell.
+    AnyMessage,
     /// A message of its own is to leave.
     Departure {
         /// The cell that is to receive it.
@@ -286,6 +288,7 @@ impl fmt::Display for CellWait {
                 write!(f, "{cell} waits for {connection} of {set}, the edge of a tree")
             }
             Awaiting::Message { source } => write!(f, "{cell} waits for a message from {source}"),
+            Awaiting::AnyMessage => write!(f, "{cell} waits for a message from any cell"),
             Awaiting::Departure { target } => {
                 write!(f, "{cell} waits for {target} to receive its message")
             }
@@ -413,6 +416,40 @@ pub enum CellError {
         expected: usize,
         /// Words of the message.
         found: usize,
+    },
+    /// The words of an array are no whole number of blocks.
+    #[error("an array of {words} words: expected a multiple of the block of {block} words")]
+    Block {
+        /// Words of the array.
+        words: usize,
+        /// Words of a block.
+        block: usize,
+    },
+    /// A reduction cannot be performed in this way.
+    #[error(
+        "the reduction plan {plan} does not fit {live} live cells: expected radices of at least 2 with a \
+         product of at most {live} and at least half of it"
+    )]
+    ReducePlan {
+        /// The plan.
+        plan: String,
+        /// Number of live cells.
+        live: usize,
+    },
+    /// The array of all cells at the root of a gather or scatter has another length than they need.
+    #[error(
+        "the array of all cells has {found} words: expected {expected}, for {live} live cells with \
+         {words} words each"
+    )]
+    AllWords {
+        /// Words of the array.
+        found: usize,
+        /// Words that it needs.
+        expected: usize,
+        /// Number of live cells.
+        live: usize,
+        /// Words of a cell.
+        words: usize,
     },
     /// An epoch was used in a way it is not for.
     #[error(transparent)]

@@ -284,6 +284,7 @@ impl FabricDriver<'_> {
                 self.end_round(row);
             }
             CellState::StepExchange(_) => self.step_departed(state, row)?,
+            CellState::Direct(pass) => self.pass_departed(row, pass, envelope),
             _ => {}
         }
         Ok(())
@@ -302,6 +303,11 @@ impl FabricDriver<'_> {
                 self.make_ready(row);
                 true
             }
+            (CellState::ReceiveAny, Subject::Plain) => {
+                self.make_ready(row);
+                true
+            }
+            (CellState::Direct(pass), _) => self.pass_arrived(row, pass, (source, subject)),
             (CellState::MessageExchange(set), Subject::Connection(of, connection)) if set == of => {
                 self.messages.rounds[row].awaited.remove(&connection)
             }
@@ -315,15 +321,8 @@ impl FabricDriver<'_> {
         };
         if let CellState::StepExchange(set) = self.states[row] {
             self.ask_step_again(row, set, source);
-        } else if !expected
-            && matches!(self.states[row], CellState::MessageExchange(_) | CellState::Receive(..))
-        {
-            self.messages.engine.receive(target, 1);
         } else if !expected {
-            self.messages.spare[row] = false;
-            if let CellState::Departure(own) = self.states[row] {
-                self.keep_spare(row, queue.envelope(own).subject);
-            }
+            self.ask_again(queue, row, target);
         }
         if let Subject::Connection(set, connection) = subject {
             self.release(queue, set, connection)?;
@@ -332,6 +331,26 @@ impl FabricDriver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A cell has received a message that it does not wait for: asks for another one in its place.
+    fn ask_again(&mut self, queue: &MessageQueue, row: usize, cell: CellId) {
+        match self.states[row] {
+            CellState::MessageExchange(_) | CellState::Receive(..) | CellState::ReceiveAny => {
+                self.messages.engine.receive(cell, 1);
+            }
+            CellState::Direct(pass) if pass.awaits_message() => {}
+            CellState::Direct(_) => {
+                self.messages.spare[row] = false;
+                self.keep_spare(row, Subject::Direct);
+            }
+            state => {
+                self.messages.spare[row] = false;
+                if let CellState::Departure(own) = state {
+                    self.keep_spare(row, queue.envelope(own).subject);
+                }
+            }
+        }
     }
 
     /// A connection was received: messages that waited for it may be sent.
@@ -374,7 +393,7 @@ impl FabricDriver<'_> {
         let close = self.messages.engine.now();
         let subject = queue.envelope(event.message.label.0).subject;
         let (set, connection) = match subject {
-            Subject::Plain | Subject::Packet => return,
+            Subject::Plain | Subject::Packet | Subject::Direct => return,
             Subject::Connection(set, connection) | Subject::Edge(set, connection) => {
                 (set, connection)
             }
@@ -432,6 +451,8 @@ impl FabricDriver<'_> {
                 let target = queue.envelope(envelope).target;
                 (Awaiting::Departure { target }, Some(target))
             }
+            CellState::ReceiveAny => (Awaiting::AnyMessage, None),
+            CellState::Direct(pass) => Self::awaited_in_pass(queue, pass),
             CellState::MessageExchange(set) => self.awaited_in_round(queue, row, set),
             CellState::StepExchange(set) => self.awaited_in_steps(row, set),
             CellState::Ended => (Awaiting::Ended, None),

@@ -126,11 +126,12 @@ impl<'w> FabricDriver<'w> {
     }
 
     /// A cell whose own message leaves takes messages of the next exchange meanwhile, one at a time:
-    /// they would hold channels that its message needs. The same holds for packets of epochs, which
-    /// all cells send at the same time.
+    /// they would hold channels that its message needs. The same holds for packets of epochs and for
+    /// direct passes, in which many cells send at the same time.
     pub(super) fn keep_spare(&mut self, row: usize, own: Subject) {
         let standing = self.protocol() == Protocol::Standing;
-        let crossing = own == Subject::Packet || self.setup.loaded.image.is_steps();
+        let crossing =
+            matches!(own, Subject::Packet | Subject::Direct) || self.setup.loaded.image.is_steps();
         if standing && crossing && !self.messages.take_spare(row) {
             self.messages.engine.receive(self.cells[row], 1);
         }

@@ -53,6 +53,7 @@ mod broadcast;
 mod byte_requests;
 mod comm;
 mod consensus;
+mod direct;
 mod failure;
 mod ffi;
 mod gather_at_root;

@@ -10,14 +10,14 @@ use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
 use super::nonblocking::MpiRequest;
 use super::persistent_requests::{ExchangeKey, PersistentExchange};
-use super::run::{Rank, WaitState};
+use super::run::{MessageClass, Rank, WaitState};
 use crate::call::Call;
 use crate::collectives::WalkDirection;
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
 use crate::port::{
-    By, CellPort, CombineFn, Context, PackFn, RawWords, ReadFn, Stopped, TreeWalk, UnpackFn,
-    WireBuffers,
+    By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, ReadFn, Stopped, TreeWalk,
+    UnpackFn, WireBuffers,
 };
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
@@ -45,7 +45,7 @@ pub(super) struct MpiPort<'r> {
 
 impl MpiPort<'_> {
     /// Lets the other cells of the rank have their turns until something is there.
-    fn wait_for<T>(
+    pub(super) fn wait_for<T>(
         &self,
         what: WaitState,
         mut look: impl FnMut() -> Result<Option<T>, RunError>,
@@ -65,17 +65,17 @@ impl MpiPort<'_> {
     }
 
     /// How often to look for what is not there yet before others have their turn.
-    fn tries(&self) -> u32 {
+    pub(super) fn tries(&self) -> u32 {
         let alone = self.rank.waits.borrow().len() == 1;
         if alone { TRIES_ALONE } else { TRIES }
     }
 
-    fn set(&self, what: WaitState) {
+    pub(super) fn set(&self, what: WaitState) {
         self.rank.waits.borrow_mut()[self.row] = what;
     }
 
     /// Ends the run if something failed.
-    fn noted<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, Stopped> {
+    pub(super) fn noted<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, Stopped> {
         result.map_err(|error| {
             self.rank.stop(error);
             Stopped
@@ -355,13 +355,21 @@ impl CellPort for MpiPort<'_> {
         let from = self.rank.message(source, self.id, Direction::Receive);
         let what = WaitState::MessageSpec(source);
         let words = self.next_envelope(from, what)?;
-        self.open(from, words, what, |words| {
-            if words.len() == into.words {
-                // SAFETY: the caller says that the row can be written.
-                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
-            }
-            words.len()
-        })
+        // SAFETY: the caller says that the row can be written.
+        self.open(from, words, what, |words| unsafe { into.write_if_fits(words) })
+    }
+
+    fn next_message(
+        &mut self,
+        source: Option<CellId>,
+        wait: bool,
+    ) -> Result<Option<(CellId, usize)>, Stopped> {
+        self.look_for_message(source, wait)
+    }
+
+    unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped> {
+        // SAFETY: the promise of the caller.
+        unsafe { self.pass_over_ranks(pass) }
     }
 
     fn pass_packet(
@@ -371,9 +379,10 @@ impl CellPort for MpiPort<'_> {
         source: CellId,
         _: bool,
     ) -> Result<Vec<u64>, Stopped> {
-        let to = self.rank.message(self.id, target, Direction::Send);
+        let to = self.rank.message_of(MessageClass::Packet, (self.id, target), Direction::Send);
         self.noted(self.rank.messages.send(to, packet.to_vec()))?;
-        let from = self.rank.message(source, self.id, Direction::Receive);
+        let from =
+            self.rank.message_of(MessageClass::Packet, (source, self.id), Direction::Receive);
         let what = WaitState::MessageSpec(source);
         let words = self.next_envelope(from, what)?;
         self.open(from, words, what, <[u64]>::to_vec)

@@ -29,7 +29,8 @@ pub(super) struct MessageSpec {
     pub(super) tag: i32,
 }
 
-fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
+/// An array of requests, none of them active.
+pub(super) fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
     let limit = to_u64(c_int::MAX);
     if to_u64(count) > limit {
         return Err(MpiError::Limit { what: "requests of a cell", found: to_u64(count), limit });

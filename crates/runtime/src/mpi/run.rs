@@ -58,6 +58,10 @@ pub(super) enum WaitState {
     Readers(ExchangeKey),
     Word(usize, ConnectionId),
     MessageSpec(CellId),
+    /// A message of any cell.
+    AnyMessage,
+    /// A cell to receive what this one sends it.
+    Receiver(CellId),
     Switch(Context),
     Ended,
 }
@@ -144,7 +148,7 @@ impl<'w> Rank<'w> {
         let own = rank_map.cells_of(comm.rank()).len();
         let first_message_tag = gather_at_root::TAGS;
         let most = to_u64(rank_map.most());
-        let elements = first_message_tag + most * most;
+        let elements = first_message_tag + to_u64(MessageClass::ALL.len()) * most * most;
         let connections = loaded.image.sets().iter().map(|set| to_u64(set.set.len()));
         let bulk = elements + connections.max().unwrap_or(0);
         let limit = to_u64(comm.tags());
@@ -381,11 +385,22 @@ impl<'w> Rank<'w> {
 
     /// Where a message between live cells goes or comes from.
     pub(super) fn message(&self, source: CellId, target: CellId, way: Direction) -> Address {
+        self.message_of(MessageClass::Plain, (source, target), way)
+    }
+
+    /// The same for a message of a class, which has tags of its own.
+    pub(super) fn message_of(
+        &self,
+        class: MessageClass,
+        (source, target): (CellId, CellId),
+        way: Direction,
+    ) -> Address {
         let find = |cell| self.rank_map.find(cell).expect("the cell is live");
         let (source, target) = (find(source), find(target));
-        let pair = source.1 * self.rank_map.most() + target.1;
+        let most = self.rank_map.most();
+        let pair = to_u64(source.1 * most + target.1) + class.number() * to_u64(most * most);
         let rank = if way == Direction::Send { target.0 } else { source.0 };
-        Address { rank, tag: to_c_int(self.first_message_tag + to_u64(pair)) }
+        Address { rank, tag: to_c_int(self.first_message_tag + pair) }
     }
 
     /// For whom the first cell waits that waits for another rank.
@@ -431,6 +446,12 @@ impl<'w> Rank<'w> {
                 (format!("a word of {connection}"), vec![source])
             }
             WaitState::MessageSpec(source) => ("a message".to_owned(), vec![source]),
+            WaitState::AnyMessage => {
+                let own = self.rank_map.cells_of(self.comm.rank())[row];
+                let others = self.rank_map.cells().iter().copied().filter(|&cell| cell != own);
+                ("a message of any cell".to_owned(), others.collect())
+            }
+            WaitState::Receiver(target) => ("sending a message".to_owned(), vec![target]),
             WaitState::Nothing | WaitState::Switch(_) | WaitState::Ended => Default::default(),
         }
     }
@@ -474,6 +495,33 @@ impl<'w> Rank<'w> {
         match by {
             By::Phases => name.to_owned(),
             By::Messages => format!("{name} by messages"),
+        }
+    }
+}
+
+/// Messages between two cells that are not taken for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageClass {
+    /// Of the program.
+    Plain,
+    /// Packets of epochs.
+    Packet,
+    /// Announcements and words of direct passes.
+    Direct,
+    /// Their receivers' replies.
+    Reply,
+}
+
+impl MessageClass {
+    /// All classes.
+    pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Packet, Self::Direct, Self::Reply];
+
+    fn number(self) -> u64 {
+        match self {
+            MessageClass::Plain => 0,
+            MessageClass::Packet => 1,
+            MessageClass::Direct => 2,
+            MessageClass::Reply => 3,
         }
     }
 }

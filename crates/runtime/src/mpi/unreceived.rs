@@ -12,7 +12,7 @@ use super::backoff::{Backoff, Waited};
 use super::ffi::to_c_int;
 use super::gather_at_root::{Participants, gather_at_root};
 use super::message_queue::Address;
-use super::run::Rank;
+use super::run::{MessageClass, Rank};
 use crate::error::{MpiError, RunError};
 use crate::patience::{Patience, REPORT_AFTER};
 
@@ -83,9 +83,11 @@ impl Rank<'_> {
         let mut addresses = Vec::new();
         for &target in self.rank_map.cells_of(self.comm.rank()) {
             let Some(set) = self.active.get() else {
-                for &source in self.rank_map.cells() {
-                    let from = self.message(source, target, Direction::Receive);
-                    addresses.push((UnreceivedItem::MessageSpec { target, source }, from));
+                for class in MessageClass::ALL {
+                    for &source in self.rank_map.cells() {
+                        let from = self.message_of(class, (source, target), Direction::Receive);
+                        addresses.push((UnreceivedItem::MessageSpec { target, source }, from));
+                    }
                 }
                 continue;
             };

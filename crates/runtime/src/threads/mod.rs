@@ -27,6 +27,7 @@
 //! (module `watchdog`).
 
 mod combine;
+mod direct;
 mod inbox;
 mod nonblocking;
 mod outcome;

@@ -132,6 +132,8 @@ pub(super) fn awaiting(loaded: &LoadedImage, place: &CellStatus) -> Awaiting {
             Awaiting::Word { set: name(set), connection }
         }
         CellActivity::Waiting(WaitReason::Message(source)) => Awaiting::Message { source },
+        CellActivity::Waiting(WaitReason::AnyMessage) => Awaiting::AnyMessage,
+        CellActivity::Waiting(WaitReason::Receiver(target)) => Awaiting::Departure { target },
         CellActivity::Waiting(WaitReason::Order(set, connection, before)) => {
             Awaiting::Order { set: name(set), connection, before }
         }
@@ -149,7 +151,8 @@ fn next(loaded: &LoadedImage, places: &[CellStatus], place: &CellStatus) -> Opti
         }
         WaitReason::Readers(set, connection) => ends(set, connection).target,
         WaitReason::Order(set, _, before) => ends(set, before).target,
-        WaitReason::Message(source) => source,
+        WaitReason::Message(cell) | WaitReason::Receiver(cell) => cell,
+        WaitReason::AnyMessage => return None,
     };
     places.binary_search_by_key(&cell, |other| other.cell).ok()
 }

@@ -53,8 +53,8 @@ use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector, gather};
 use crate::port::{
-    ArrivedRows, By, CellPort, CombineFn, Context, PackFn, RawWords, ReadFn, Stopped, TreeWalk,
-    UnpackFn, WireBuffers,
+    ArrivedRows, By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, ReadFn, Stopped,
+    TreeWalk, UnpackFn, WireBuffers,
 };
 use crate::sync::{Counter, WINDOW};
 
@@ -529,23 +529,26 @@ impl CellPort for ThreadPort<'_, '_> {
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {
-        self.check()?;
-        // SAFETY: the caller says that the row can be read.
-        let bits = (0..words.words).map(|index| unsafe { words.get(index) });
-        self.state.inboxes[target.index()].put(self.id, bits);
-        Ok(())
+        // SAFETY: the promise of the caller.
+        unsafe { self.put_message(target, words) }
     }
 
     unsafe fn receive_message(&mut self, source: CellId, into: RawWords) -> Result<usize, Stopped> {
-        let found = self.receive(source, |words| {
-            if words.len() == into.words {
-                // SAFETY: the caller says that the row can be written.
-                words.iter().enumerate().for_each(|(i, &bits)| unsafe { into.set(i, bits) });
-            }
-            words.len()
-        })?;
-        self.worker.moved(found);
-        Ok(found)
+        // SAFETY: the caller says that the row can be written.
+        self.receive(source, |words| unsafe { into.write_if_fits(words) })
+    }
+
+    fn next_message(
+        &mut self,
+        source: Option<CellId>,
+        wait: bool,
+    ) -> Result<Option<(CellId, usize)>, Stopped> {
+        self.look_for_message(source, wait)
+    }
+
+    unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped> {
+        // SAFETY: the promise of the caller.
+        unsafe { self.pass_in_place(pass) }
     }
 
     fn pass_packet(
@@ -557,9 +560,7 @@ impl CellPort for ThreadPort<'_, '_> {
     ) -> Result<Vec<u64>, Stopped> {
         self.check()?;
         self.state.inboxes[target.index()].put(self.id, packet.iter().copied());
-        let found = self.receive(source, <[u64]>::to_vec)?;
-        self.worker.moved(found.len());
-        Ok(found)
+        self.receive(source, <[u64]>::to_vec)
     }
 }
 
@@ -584,23 +585,6 @@ impl ThreadPort<'_, '_> {
         }
         self.publish();
         Ok(())
-    }
-
-    /// Hands the words of the next message of a cell to `read`, when there is one.
-    fn receive<T>(
-        &mut self,
-        source: CellId,
-        mut read: impl FnMut(&[u64]) -> T,
-    ) -> Result<T, Stopped> {
-        self.check()?;
-        let inbox = &self.state.inboxes[self.id.index()];
-        loop {
-            let come = inbox.come.value();
-            if let Some(result) = inbox.take(source, &mut read) {
-                return Ok(result);
-            }
-            self.wait_for(&inbox.come, come + 1, WaitReason::Message(source))?;
-        }
     }
 
     /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.

@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use conset_ir::convert;
 use conset_ir::{CellId, ConnectionId};
 
+use super::direct::DirectInbox;
 use super::inbox::Inbox;
 use super::published_buffers::PublishedBuffers;
 use super::tree::TreeState;
@@ -174,6 +175,8 @@ pub(crate) struct SharedState<'r> {
     pub(crate) sets: Vec<SetState>,
     /// Per cell.
     pub(crate) inboxes: Box<[Inbox]>,
+    /// Per cell: what other cells send it directly.
+    pub(crate) direct: Box<[DirectInbox]>,
     pub(crate) patience: Patience,
     pub(crate) reports: Reports,
     failure: Mutex<Option<(CellId, RunFailure)>>,
@@ -196,6 +199,7 @@ impl<'r> SharedState<'r> {
             buffers: (0..cells).map(|_| PublishedBuffers::default()).collect(),
             sets: loaded.image.sets().iter().map(|s| SetState::new(s.set.len())).collect(),
             inboxes: (0..cells).map(|_| Inbox::default()).collect(),
+            direct: (0..cells).map(|_| DirectInbox::default()).collect(),
             patience,
             reports: Reports::new(patience),
             failure: Mutex::new(None),

@@ -52,6 +52,10 @@ pub(crate) enum WaitReason {
     Order(usize, ConnectionId, ConnectionId),
     /// A message of a cell is to come.
     Message(CellId),
+    /// A message of any cell is to come.
+    AnyMessage,
+    /// A cell is to receive what this one sends it.
+    Receiver(CellId),
 }
 
 /// How a cell waits: until what it waits for is there, or the run has ended for it.

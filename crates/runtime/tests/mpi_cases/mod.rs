@@ -7,6 +7,9 @@ mod epoch_cases;
 mod epochs;
 mod failures;
 mod flights;
+mod library;
+#[path = "../common/library_cases.rs"]
+mod library_cases;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
 #[path = "../common/step_cases.rs"]
@@ -53,6 +56,10 @@ pub(crate) const CASES: &[Case] = &[
         &["has opened the epoch with items of", "all cells have to open it"],
         epochs::other_items,
     ),
+    from_one(good("library_messages", library::messages)),
+    from_two(good("library_other_sizes", library::other_sizes)),
+    from_one(good("library_collectives", library::collectives)),
+    from_two(good("library_failures", library::failures)),
     good("one_rank_alone_gets_values", one_rank_alone),
     good("many_worlds_one_communicator", many_worlds),
     good("callers_communicator", callers_communicator),
