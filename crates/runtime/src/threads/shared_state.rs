@@ -13,6 +13,7 @@ use conset_ir::{CellId, ConnectionId};
 
 use super::inbox::Inbox;
 use super::published_buffers::PublishedBuffers;
+use super::rounds::{Mailbox, RoundBoard};
 use super::tree::TreeState;
 use super::watchdog::{Activity, Reports};
 use crate::call::Call;
@@ -174,6 +175,9 @@ pub(crate) struct SharedState<'r> {
     pub(crate) sets: Vec<SetState>,
     /// Per cell.
     pub(crate) inboxes: Box<[Inbox]>,
+    /// Per cell: what rounds of epochs brought.
+    pub(crate) mailboxes: Box<[Mailbox]>,
+    pub(crate) rounds: RoundBoard,
     pub(crate) patience: Patience,
     pub(crate) reports: Reports,
     failure: Mutex<Option<(CellId, RunFailure)>>,
@@ -196,6 +200,8 @@ impl<'r> SharedState<'r> {
             buffers: (0..cells).map(|_| PublishedBuffers::default()).collect(),
             sets: loaded.image.sets().iter().map(|s| SetState::new(s.set.len())).collect(),
             inboxes: (0..cells).map(|_| Inbox::default()).collect(),
+            mailboxes: (0..cells).map(|_| Mailbox::default()).collect(),
+            rounds: RoundBoard::default(),
             patience,
             reports: Reports::new(patience),
             failure: Mutex::new(None),
