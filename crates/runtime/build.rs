@@ -66,7 +66,9 @@ mod mpi {
         build.file("shim/conset_mpi.c").file("shim/attached.c");
         build.std("c11").warnings(true).extra_warnings(true);
         if std::env::var_os("CARGO_FEATURE_MPI_BASELINE").is_some() {
-            build.file("shim/baseline.c").file("shim/baseline_halo.c");
+            for file in ["baseline", "baseline_halo", "baseline_unknown"] {
+                build.file(format!("shim/{file}.c"));
+            }
         }
         for flag in flags.iter().filter(|flag| flag.starts_with("-I") || flag.starts_with("-D")) {
             build.flag(flag);

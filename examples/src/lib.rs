@@ -5,7 +5,8 @@
 //! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
 //!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
 //!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
-//!   them; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
+//!   them; [`histogram`] and [`bfs`] (breadth-first search), which nobody knows before who sends what to
+//!   whom; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
 //! * the set-up: [`team`] compiles sets and runs programs, [`assembled`] does so for a mesh whose
 //!   parts share nodes.
@@ -16,12 +17,14 @@
 pub mod assembled;
 #[cfg(feature = "mpi")]
 pub mod attached;
+pub mod bfs;
 pub mod cg;
 pub mod elasticity;
 pub mod element;
 pub mod fft;
 pub mod gauss;
 pub mod heat;
+pub mod histogram;
 pub mod laplacian;
 pub mod mesh;
 pub mod poisson;

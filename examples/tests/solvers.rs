@@ -9,9 +9,10 @@ mod shared_meshes;
 
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
+use conset_examples::histogram::Size;
 use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
 use conset_examples::team::{ByArg, TeamArgs, TransportArg};
-use conset_examples::{elasticity, fft, gauss, laplacian, poisson, wave};
+use conset_examples::{bfs, elasticity, fft, gauss, histogram, laplacian, poisson, wave};
 use conset_runtime::By;
 
 const STOP: Stop = Stop { tolerance: 1e-11, iterations: 2_000 };
@@ -287,5 +288,52 @@ fn graphs() {
         let messages = both(|transport| solve(transport, By::Messages));
         assert!(phases.error < 1e-8, "{phases}");
         assert_eq!(bits(&phases.x), bits(&messages.x));
+    }
+}
+
+/// Every update arrives, in one batch and in many, and counters have the same values everywhere.
+#[test]
+fn histograms_count_every_update() {
+    for (machine, updates, batch) in
+        [("ring:1", 50, 7), ("iwarp:4x4", 300, 64), ("cm5:6", 200, 999)]
+    {
+        let size = Size { table: 37, updates, batch };
+        let [fabric, threads] = [TransportArg::Fabric, TransportArg::Threads]
+            .map(|transport| histogram::update(&team(machine, transport), size).unwrap());
+        assert!(fabric.agreement().holds(), "{fabric}");
+        assert_eq!(fabric.tables, threads.tables);
+        let counted: u64 = fabric.tables.iter().flatten().sum();
+        assert_eq!(counted, updates * fabric.tables.len() as u64);
+    }
+}
+
+/// Distances and parents are those of a sequential search, for connected graphs and others.
+#[test]
+fn searches_find_the_tree_of_a_sequential_search() {
+    let mut unreached = 0;
+    for (graph, machine) in [
+        ("random:1:0", "ring:3"),
+        ("random:300:1", "iwarp:4x4"),
+        ("random:400:3", "cm5:6"),
+        ("random:2000:5", "mesh:3x2"),
+    ] {
+        let [fabric, threads] = [TransportArg::Fabric, TransportArg::Threads]
+            .map(|transport| bfs::search(&on(graph, machine, transport), 0).unwrap());
+        assert!(fabric.agreement().holds() && threads.agreement().holds(), "{graph}: {fabric}");
+        assert_eq!(fabric.found, threads.found);
+        unreached += fabric.found.iter().filter(|found| found.0 == bfs::NONE).count();
+    }
+    assert!(unreached > 0, "all graphs were connected");
+    assert!(bfs::search(&on("random:5:1", "ring:2", TransportArg::Fabric), 5).is_err());
+}
+
+#[test]
+fn searches_of_graphs_from_files() {
+    for name in ["4elt.graph", "copter2.graph"] {
+        let Some(path) = shared_meshes::find(&format!("metis/{name}")) else { continue };
+        let args = on(path.to_str().unwrap(), "iwarp:4x4", TransportArg::Threads);
+        let found = bfs::search(&args, 11).unwrap();
+        assert!(found.agreement().holds(), "{found}");
+        assert!(found.found.iter().all(|found| found.0 != bfs::NONE), "the graph is connected");
     }
 }

@@ -124,7 +124,6 @@ impl Call {
     }
 
     /// Bytes of a word of the call.
-    #[cfg(feature = "mpi")]
     #[inline]
     pub(crate) fn word_bytes(&self) -> usize {
         self.word_bytes
@@ -200,7 +199,14 @@ pub(crate) enum Collective {
     Nonblocking(usize),
     /// A walk over a tree by its edges.
     Walk(usize),
+    /// An exchange by messages of sizes that only their sources know.
+    SizedExchange(usize),
+    /// A round of an epoch, or an exchange with unknown partners.
+    Round,
 }
+
+/// Calls that there are of each set, besides its phases.
+const OF_SET: u32 = 6;
 
 impl Collective {
     pub(crate) fn number(self, loaded: &LoadedImage) -> u32 {
@@ -208,11 +214,13 @@ impl Collective {
         match self {
             Collective::Messages => 0,
             Collective::Phase(set, phase) => 1 + loaded.first_phase[set] + phase.0,
-            Collective::Exchange(set) => 1 + phases + 5 * to_u32(set),
-            Collective::VectorExchange(set) => 2 + phases + 5 * to_u32(set),
-            Collective::MessageExchange(set) => 3 + phases + 5 * to_u32(set),
-            Collective::Nonblocking(set) => 4 + phases + 5 * to_u32(set),
-            Collective::Walk(set) => 5 + phases + 5 * to_u32(set),
+            Collective::Exchange(set) => 1 + phases + OF_SET * to_u32(set),
+            Collective::VectorExchange(set) => 2 + phases + OF_SET * to_u32(set),
+            Collective::MessageExchange(set) => 3 + phases + OF_SET * to_u32(set),
+            Collective::Nonblocking(set) => 4 + phases + OF_SET * to_u32(set),
+            Collective::Walk(set) => 5 + phases + OF_SET * to_u32(set),
+            Collective::SizedExchange(set) => 6 + phases + OF_SET * to_u32(set),
+            Collective::Round => 1 + phases + OF_SET * to_u32(loaded.image.sets().len()),
         }
     }
 
@@ -223,13 +231,17 @@ impl Collective {
             let set = loaded.first_phase.partition_point(|&first| first <= number) - 1;
             return Collective::Phase(set, PhaseId(number - loaded.first_phase[set]));
         }
-        let set = index((number - phases) / 5);
-        match (number - phases) % 5 {
+        let set = index((number - phases) / OF_SET);
+        if set == loaded.image.sets().len() {
+            return Collective::Round;
+        }
+        match (number - phases) % OF_SET {
             0 => Collective::Exchange(set),
             1 => Collective::VectorExchange(set),
             2 => Collective::MessageExchange(set),
             3 => Collective::Nonblocking(set),
-            _ => Collective::Walk(set),
+            4 => Collective::Walk(set),
+            _ => Collective::SizedExchange(set),
         }
     }
 
@@ -246,6 +258,8 @@ impl Collective {
             }
             Collective::Nonblocking(set) => format!("the nonblocking exchange of {}", name(set)),
             Collective::Walk(set) => format!("the collective over {}", name(set)),
+            Collective::SizedExchange(set) => format!("the sized exchange of {}", name(set)),
+            Collective::Round => "a round of an epoch".to_owned(),
         }
     }
 
@@ -287,6 +301,15 @@ enum CallKind {
     MessageExchange,
     Nonblocking,
     Walk,
+    SizedExchange,
+    Round,
+}
+
+impl CallKind {
+    /// Whether calls of this kind for different sets are told apart in [`CallLog::make`].
+    fn is_compared_here(self) -> bool {
+        matches!(self, CallKind::Walk | CallKind::SizedExchange)
+    }
 }
 
 impl Collective {
@@ -295,6 +318,8 @@ impl Collective {
             Collective::MessageExchange(_) => CallKind::MessageExchange,
             Collective::Nonblocking(_) => CallKind::Nonblocking,
             Collective::Walk(_) => CallKind::Walk,
+            Collective::SizedExchange(_) => CallKind::SizedExchange,
+            Collective::Round => CallKind::Round,
             _ => CallKind::Switch,
         }
     }
@@ -337,7 +362,7 @@ impl CallLog {
             ));
         }
         let kinds = (log.what.kind(), what.kind());
-        if log.what != what && (kinds.0 != kinds.1 || kinds.0 == CallKind::Walk) {
+        if log.what != what && (kinds.0 != kinds.1 || kinds.0.is_compared_here()) {
             let (one, two) = ((log.by, log.what), (cell, what));
             // Other cells wait for nonblocking exchanges.
             let (one, two) =

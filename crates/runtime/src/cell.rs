@@ -11,7 +11,7 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
 use crate::call::{Call, CallArray, SourceLocation};
-use crate::epochs::Record;
+use crate::epochs::{Record, Routing};
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
 use crate::loaded_image::LoadedImage;
@@ -63,6 +63,8 @@ pub struct Cell<'w> {
     pub(crate) array: Option<CallArray>,
     /// What the cell sends in epochs, if it records that.
     pub(crate) record: Option<Record>,
+    /// How items of epochs find their targets.
+    pub(crate) routing: Routing,
 }
 
 impl<'w> Cell<'w> {
@@ -88,6 +90,7 @@ impl<'w> Cell<'w> {
             same_places: true,
             array: None,
             record: None,
+            routing: Routing::Auto,
         }
     }
 
@@ -134,6 +137,11 @@ impl<'w> Cell<'w> {
         let caller = SourceLocation::from(std::panic::Location::caller());
         let place = self.place.or_else(|| self.same_places.then_some(caller));
         self.port.at(Call::new(place, self.round, word_bytes, self.array));
+    }
+
+    /// Records a round of an epoch, which cells may settle at different source locations.
+    pub(crate) fn at_round(&mut self) {
+        self.port.at(Call::new(None, self.round, 0, None));
     }
 
     /// Clocks since the start of the run, on the emulated machine; 0 on other transports.
@@ -565,7 +573,7 @@ impl<'w> Cell<'w> {
         })
     }
 
-    fn set(&mut self, set: &impl SetRef) -> Result<usize, CellError> {
+    pub(crate) fn set(&mut self, set: &impl SetRef) -> Result<usize, CellError> {
         match set.find(&self.loaded.image) {
             Some(set) => Ok(set),
             None => self.fail(CellError::NoSet { name: format!("{set:?}") }),

@@ -13,14 +13,15 @@ use corosensei::Yielder;
 
 use crate::call::{Call, CallLog, Collective};
 use crate::collectives::{WalkDirection, bits_of, bytes_of_mut, write_bits};
+use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, unpack};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded_image::LoadedImage;
 use crate::message_queue::{MessageQueue, Subject};
 use crate::port::{
-    By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, Stopped, TreeWalk, WireBuffers,
-    exchange_packed,
+    By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, Stopped, TreeWalk, UnpackFn,
+    WireBuffers, exchange_packed,
 };
 use crate::store::{PackedExchanges, StepStore, WordStore};
 
@@ -203,6 +204,23 @@ impl FabricPort<'_> {
         Ok(())
     }
 
+    /// Posts a message for each connection of a set that starts here.
+    ///
+    /// # Safety
+    /// The rows can be read.
+    unsafe fn post_rows(&self, set: usize, outgoing: &[RawWords]) {
+        let connections = self.loaded.set(set);
+        let queue = &mut self.state.borrow_mut().queue;
+        let out = self.loaded.sets[set].outgoing.of(self.id);
+        for (&connection, row) in out.iter().zip(outgoing) {
+            // SAFETY: the caller says that the rows can be read.
+            let words = (0..row.words).map(|index| unsafe { row.get(index) });
+            let ways = (self.id, connections.get(connection).target);
+            let envelope = queue.post(ways, Subject::Connection(set, connection), words);
+            queue.posted[self.id.index()].push(envelope);
+        }
+    }
+
     /// Exchanges a set by messages.
     ///
     /// # Safety
@@ -214,16 +232,8 @@ impl FabricPort<'_> {
         incoming: &[RawWords],
     ) -> Result<(), Stopped> {
         let (ends, connections) = (&self.loaded.sets[set], self.loaded.set(set));
-        {
-            let queue = &mut self.state.borrow_mut().queue;
-            for (&connection, row) in ends.outgoing.of(self.id).iter().zip(outgoing) {
-                // SAFETY: the caller says that the rows can be read.
-                let words = (0..row.words).map(|index| unsafe { row.get(index) });
-                let ways = (self.id, connections.get(connection).target);
-                let envelope = queue.post(ways, Subject::Connection(set, connection), words);
-                queue.posted[self.id.index()].push(envelope);
-            }
-        }
+        // SAFETY: the promise of the caller.
+        unsafe { self.post_rows(set, outgoing) };
         self.request(FabricRequest::ExchangeMessages(set))?;
         let queue = &mut self.state.borrow_mut().queue;
         for (&connection, row) in ends.incoming.of(self.id).iter().zip(incoming) {
@@ -463,21 +473,49 @@ impl CellPort for FabricPort<'_> {
         Ok(read.expect("the cell is resumed when the envelope is there"))
     }
 
-    fn pass_packet(
+    fn deliver(&mut self, round: Round<'_>) -> RoundResult {
+        self.make(Collective::Round)?;
+        round.route(self, Packing::WordByWord)
+    }
+
+    unsafe fn exchange_sized(
         &mut self,
-        target: CellId,
-        packet: &[u64],
+        set: usize,
+        outgoing: &[RawWords],
+        read: &mut UnpackFn<'_>,
+    ) -> Result<(), Stopped> {
+        self.make(Collective::SizedExchange(set))?;
+        // SAFETY: the promise of the caller.
+        unsafe { self.post_rows(set, outgoing) };
+        self.request(FabricRequest::ExchangeMessages(set))?;
+        let connections = self.loaded.set(set);
+        let queue = &mut self.state.borrow_mut().queue;
+        let size = self.call.word_bytes();
+        for (row, &connection) in self.loaded.sets[set].incoming.of(self.id).iter().enumerate() {
+            let source = connections.get(connection).source;
+            queue.read(self.id, Subject::Connection(set, connection), source, |words| {
+                read((row, 0), &unpack(words, size, words.len() * size));
+            });
+        }
+        Ok(())
+    }
+}
+
+impl PacketPort for FabricPort<'_> {
+    fn pass_packet<T>(
+        &mut self,
+        (target, packet): (CellId, Vec<u64>),
         source: CellId,
         receive_first: bool,
-    ) -> Result<Vec<u64>, Stopped> {
+        open: impl Fn(&[u64]) -> T,
+    ) -> Result<T, Stopped> {
         if !receive_first {
-            self.send_packet(target, packet)?;
+            self.send_packet(target, &packet)?;
         }
         self.request(FabricRequest::Receive(source, Subject::Packet))?;
-        let read =
-            self.state.borrow_mut().queue.read(self.id, Subject::Packet, source, <[u64]>::to_vec);
+        let read = self.state.borrow_mut().queue.read(self.id, Subject::Packet, source, open);
         if receive_first {
-            self.send_packet(target, packet)?;
+            self.send_packet(target, &packet)?;
         }
         Ok(read.expect("the cell is resumed when the envelope is there"))
     }

@@ -25,6 +25,7 @@ use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 
 use crate::call::Call;
 use crate::collectives::{ReductionTree, WalkDirection};
+use crate::epochs::routing::{Round, RoundResult};
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, each_vector, gather};
 use crate::loaded_image::LoadedImage;
@@ -390,16 +391,22 @@ pub(crate) trait CellPort {
     /// do not overlap.
     unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped>;
 
-    /// Sends a packet of an epoch to one live cell and gets the next one of another, of any length.
-    /// All cells do so at the same time, and none is its own neighbour. `receive_first`: where a packet
-    /// leaves only while it is received, this cell receives before it sends.
-    fn pass_packet(
+    /// Collective: a round of an epoch. The bytes for this cell come by source, those of the cell
+    /// itself among them.
+    fn deliver(&mut self, round: Round<'_>) -> RoundResult;
+
+    /// Collective: exchanges a set by messages, with a row for each connection that starts here, no
+    /// longer than the connection. Hands over the bytes of each that ends here and can have words, by
+    /// its row. Only in the context of messages.
+    ///
+    /// # Safety
+    /// The rows can be read until the call returns or unwinds.
+    unsafe fn exchange_sized(
         &mut self,
-        target: CellId,
-        packet: &[u64],
-        source: CellId,
-        receive_first: bool,
-    ) -> Result<Vec<u64>, Stopped>;
+        set: usize,
+        outgoing: &[RawWords],
+        read: &mut UnpackFn<'_>,
+    ) -> Result<(), Stopped>;
 }
 
 /// Words in memory: of which type is forgotten but for its size.

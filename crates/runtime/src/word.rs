@@ -13,6 +13,9 @@ mod sealed {
 
 /// A number that travels as one word.
 pub trait Word: Copy + sealed::Sealed {
+    /// The place of the type in the list of all.
+    #[doc(hidden)]
+    const TYPE: usize;
     /// The bits that travel.
     fn to_bits(self) -> u64;
     /// The number of the bits that arrived; bits beyond its size are ignored.
@@ -24,6 +27,20 @@ pub trait Word: Copy + sealed::Sealed {
     #[doc(hidden)]
     fn read_from(wire: &[u8]) -> Self;
 }
+
+/// The types of words, and their bytes, by [`Word::TYPE`].
+pub(crate) const TYPES: [(&str, usize); 10] = [
+    ("u64", 8),
+    ("i64", 8),
+    ("f64", 8),
+    ("u32", 4),
+    ("i32", 4),
+    ("f32", 4),
+    ("u16", 2),
+    ("i16", 2),
+    ("u8", 1),
+    ("i8", 1),
+];
 
 /// Sizes of words: 1, 2, 4 and 8 bytes.
 #[cfg(feature = "mpi")]
@@ -80,9 +97,10 @@ lower!(lower_quarter, u16);
 lower!(lower_byte, u8);
 
 macro_rules! word {
-    ($($number:ty: $to:expr, $from:expr;)*) => {$(
+    ($($place:literal $number:ty: $to:expr, $from:expr;)*) => {$(
         impl sealed::Sealed for $number {}
         impl Word for $number {
+            const TYPE: usize = $place;
             #[inline]
             fn to_bits(self) -> u64 {
                 let to: fn($number) -> u64 = $to;
@@ -108,16 +126,16 @@ macro_rules! word {
 }
 
 word! {
-    u64: |x| x, |bits| bits;
-    i64: i64::cast_unsigned, u64::cast_signed;
-    f64: f64::to_bits, f64::from_bits;
-    u32: u64::from, lower_half;
-    i32: |x| u64::from(x.cast_unsigned()), |bits| lower_half(bits).cast_signed();
-    f32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(lower_half(bits));
-    u16: u64::from, lower_quarter;
-    i16: |x| u64::from(x.cast_unsigned()), |bits| lower_quarter(bits).cast_signed();
-    u8: u64::from, lower_byte;
-    i8: |x| u64::from(x.cast_unsigned()), |bits| lower_byte(bits).cast_signed();
+    0 u64: |x| x, |bits| bits;
+    1 i64: i64::cast_unsigned, u64::cast_signed;
+    2 f64: f64::to_bits, f64::from_bits;
+    3 u32: u64::from, lower_half;
+    4 i32: |x| u64::from(x.cast_unsigned()), |bits| lower_half(bits).cast_signed();
+    5 f32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(lower_half(bits));
+    6 u16: u64::from, lower_quarter;
+    7 i16: |x| u64::from(x.cast_unsigned()), |bits| lower_quarter(bits).cast_signed();
+    8 u8: u64::from, lower_byte;
+    9 i8: |x| u64::from(x.cast_unsigned()), |bits| lower_byte(bits).cast_signed();
 }
 
 #[cfg(test)]
@@ -138,6 +156,7 @@ mod tests {
     #[test]
     fn bytes_on_the_wire_are_those_of_the_number() {
         fn check<W: Word + PartialEq + std::fmt::Debug>(words: &[W]) {
+            assert_eq!(TYPES[W::TYPE], (std::any::type_name::<W>(), size_of::<W>()));
             for &word in words {
                 let mut wire = vec![0; size_of::<W>()];
                 word.write_to(&mut wire);

@@ -7,7 +7,7 @@ mod epoch_cases;
 use std::sync::Arc;
 
 use common::{build, message, ring_image};
-use conset_runtime::ir::{CellId, Image};
+use conset_runtime::ir::{CellId, ConnectionId, Image};
 use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World, recorded_set};
 
 /// The world of a machine on each transport.
@@ -55,6 +55,67 @@ fn exchanges_with_unknown_partners_deliver_what_was_sent() {
         }
     }
     assert!(lists > 500, "only {lists}");
+}
+
+#[test]
+fn sized_exchanges_deliver_what_their_sources_give() {
+    let mut words = 0;
+    for spec in ["ring:1", "ring:2", "mesh:5x1", "iwarp:4x4", "cm5:6", "t3d:3x2x1"] {
+        let machine = build::machine(spec, |_| ());
+        for seed in 0..4 {
+            let cells = machine.endpoints().count() as u32;
+            let set = epoch_cases::sized_set(seed, cells);
+            for world in all(build::build(&machine, set)) {
+                let (found, _) = world
+                    .try_run(|cell| {
+                        let sized = epoch_cases::exchange_sized(cell, seed)?;
+                        // Between exchanges of the whole set and of epochs.
+                        let rows = |ids: &[ConnectionId], cell: &Cell<'_>| -> Vec<Vec<u8>> {
+                            let set = &cell.image().sets()[0].set;
+                            ids.iter().map(|&x| vec![7; set.get(x).words as usize]).collect()
+                        };
+                        let out = rows(cell.connections_out("s")?, cell);
+                        let mut incoming = rows(cell.connections_in("s")?, cell);
+                        cell.exchange("s", &out, &mut incoming)?;
+                        epoch_cases::exchange(cell, seed)?;
+                        Ok(sized + epoch_cases::exchange_sized(cell, seed + 1)?)
+                    })
+                    .unwrap();
+                words += found.iter().sum::<usize>();
+            }
+        }
+    }
+    assert!(words > 20_000, "only {words}");
+}
+
+#[test]
+fn wrong_sized_exchanges_are_named() {
+    let failed = |program: fn(&mut Cell<'_>) -> Result<(), CellError>| {
+        all(ring_image(4, 3)).into_iter().map(move |world| message(world.try_run(program)))
+    };
+    for found in failed(|cell| cell.exchange_sized("s", &[[0u8; 4]]).map(|_| ())) {
+        assert!(found.contains(" carries at most 3 words, and is to carry 4"), "{found}");
+    }
+    for found in failed(|cell| cell.exchange_sized("s", &[[0u8; 1]; 2]).map(|_| ())) {
+        assert!(found.contains("expected 1, found 2"), "{found}");
+    }
+    // Another call, and words of another size.
+    for found in failed(|cell| match cell.id() {
+        CellId(2) => cell.exchange_any::<u8>(&[]).map(|_| ()),
+        _ => cell.exchange_sized("s", &[[0u8; 1]]).map(|_| ()),
+    }) {
+        assert!(found.contains("sized exchange of s") && found.contains("epoch"), "{found}");
+    }
+    for found in failed(|cell| {
+        let one = cell.id() == CellId(2);
+        let mut exchange = |words: usize| match words {
+            1 => cell.exchange_sized("s", &[[0u8; 1]]).map(|_| ()),
+            _ => cell.exchange_sized("s", &[[0u16; 1]]).map(|_| ()),
+        };
+        exchange(if one { 2 } else { 1 })
+    }) {
+        assert!(found.contains("the sized exchange of s"), "{found}");
+    }
 }
 
 #[test]
@@ -206,15 +267,24 @@ fn wrong_uses_are_named() {
         _ => cell.open::<[u32; 1]>().settle(|_, _, _| ()),
     }) {
         let found = message(result);
-        // The first of the two cells that see it says so.
-        let of = |cells, first, second| {
+        // Whichever cell sees it says so.
+        let of = |first, second| {
             format!(
-                "{cells} has opened the epoch with items of {first}, this cell with items of \
-                 {second}: all cells have to open it with the same items"
+                " has opened the epoch with items of {first}, this cell with items of {second}: all \
+                 cells have to open it with the same items"
             )
         };
-        let (pair, one) = ("2 words of 1 bytes", "1 words of 4 bytes");
-        assert!([of("c2: c1", one, pair), of("c3: c2", pair, one)].contains(&found), "{found}");
+        let (pair, one) = ("2 x u8", "1 x u32");
+        let found = found.split_once(": c").expect("a cell and another one").1;
+        assert!([of(one, pair), of(pair, one)].contains(&found[1..].to_owned()), "{found}");
+    }
+    // Items of other numbers with as many bytes.
+    for result in errors(|cell| match cell.id() {
+        CellId(1) => cell.exchange_any::<f32>(&[]).map(|_| ()),
+        _ => cell.exchange_any::<u32>(&[]).map(|_| ()),
+    }) {
+        let found = message(result);
+        assert!(found.contains("1 x f32") && found.contains("1 x u32"), "{found}");
     }
     for result in errors(|cell| {
         let own = cell.id();

@@ -12,11 +12,17 @@
 //! [`Cell::exchange_any`] is one round without handlers: lists of words for cells that do not expect
 //! them.
 //!
-//! [`routing`] carries the items of a round over the messages of cells, and finds out on the way
-//! whether any cell has sent one, so that no reduction is needed to know when an epoch has settled.
+//! [`Cell::exchange_sized`] is for partners that are known and sizes that are not.
+//!
+//! A transport delivers a round ([`CellPort::deliver`](crate::port::CellPort::deliver)): threads hand
+//! the lists of bytes over in memory; over MPI and on the emulated machine [`routing`] carries them in
+//! messages of cells. Both find out on the way whether any cell has sent an item, so that no reduction
+//! is needed to know when an epoch has settled.
 
+mod outgoing;
 mod record;
-mod routing;
+pub(crate) mod routing;
+mod sized;
 
 use std::marker::PhantomData;
 
@@ -26,10 +32,11 @@ use conset_ir::convert::to_u64;
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
 use crate::word::Word;
+use outgoing::Outgoing;
 pub(crate) use record::Record;
 pub use record::recorded_set;
-pub(crate) use routing::is_packet;
-use routing::{Arrived, ItemShape, Parcels, Router};
+pub use routing::Routing;
+use routing::{ItemShape, Round};
 
 mod sealed {
     pub trait Sealed {}
@@ -40,30 +47,53 @@ pub trait Item: sealed::Sealed + Copy {
     /// Words of an item.
     #[doc(hidden)]
     const WORDS: usize;
-    /// Bytes of a word.
+    /// The type of a word.
     #[doc(hidden)]
-    const BYTES: usize;
-    /// Appends the bits of the words.
+    const TYPE: usize;
+    /// Appends the bytes of the words.
     #[doc(hidden)]
-    fn put(self, words: &mut Vec<u64>);
-    /// The item of the bits of its words.
+    fn put(self, bytes: &mut Vec<u8>);
+    /// The item of the bytes of its words.
     #[doc(hidden)]
-    fn get(words: &[u64]) -> Self;
+    fn get(bytes: &[u8]) -> Self;
 }
 
 impl<W: Word, const N: usize> sealed::Sealed for [W; N] {}
 
 impl<W: Word, const N: usize> Item for [W; N] {
     const WORDS: usize = N;
-    const BYTES: usize = size_of::<W>();
+    const TYPE: usize = W::TYPE;
 
-    fn put(self, words: &mut Vec<u64>) {
-        words.extend(self.map(W::to_bits));
+    #[inline]
+    fn put(self, bytes: &mut Vec<u8>) {
+        put_words(&self, bytes);
+        if N == 0 {
+            // It is counted.
+            bytes.push(0);
+        }
     }
 
-    fn get(words: &[u64]) -> Self {
-        std::array::from_fn(|word| W::from_bits(words[word]))
+    #[inline]
+    fn get(bytes: &[u8]) -> Self {
+        let size = size_of::<W>();
+        std::array::from_fn(|word| W::read_from(&bytes[word * size..(word + 1) * size]))
     }
+}
+
+/// Appends the bytes of words.
+#[inline]
+fn put_words<W: Word>(words: &[W], bytes: &mut Vec<u8>) {
+    for &word in words {
+        let mut wire = [0; size_of::<u64>()];
+        let wire = &mut wire[..size_of::<W>()];
+        word.write_to(wire);
+        bytes.extend_from_slice(wire);
+    }
+}
+
+/// The words of some bytes.
+fn words_of<W: Word>(bytes: &[u8]) -> Vec<W> {
+    bytes.chunks_exact(size_of::<W>()).map(W::read_from).collect()
 }
 
 /// Rounds after which an epoch has to be settled, unless [`Epoch::limit_rounds`] says otherwise.
@@ -82,66 +112,88 @@ pub struct Settled {
 /// Takes the items that a handler sends; they go in the next round.
 #[derive(Debug)]
 pub struct Outbox<I> {
-    parcels: Parcels,
+    outgoing: Outgoing,
+    /// The live cells, by place.
     live: Vec<CellId>,
+    /// The live cells are those numbered from 0 on.
+    all_live: bool,
     /// The first target that was no live cell.
     wrong: Option<CellId>,
     items: PhantomData<fn(I)>,
 }
 
+/// What a round brought: the bytes of each cell that sent any, by sender; and the first cell that sent
+/// any to whomever.
+type Delivered = (Vec<(CellId, Vec<u8>)>, Option<CellId>);
+
 impl<I: Item> Outbox<I> {
+    const SHAPE: ItemShape = ItemShape { words: I::WORDS, word_type: I::TYPE };
+
     /// An empty one of a cell.
     fn new(cell: &Cell<'_>) -> Self {
-        let live = cell.image().machine().endpoints().collect();
-        Self { parcels: Parcels::default(), live, wrong: None, items: PhantomData }
+        let live: Vec<CellId> = cell.image().machine().endpoints().collect();
+        let all_live = live.last().is_none_or(|last| last.index() + 1 == live.len());
+        let outgoing = Outgoing::default();
+        Self { outgoing, live, all_live, wrong: None, items: PhantomData }
     }
 
     /// Delivers what all cells have put into theirs.
-    fn deliver(
-        &mut self,
-        cell: &mut Cell<'_>,
-    ) -> Result<(Vec<Arrived>, Option<CellId>), CellError> {
+    fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
         if let Err(wrong) = self.check() {
             return cell.fail(wrong.into());
         }
-        let shape = ItemShape { words: I::WORDS, bytes: I::BYTES };
-        let parcels = std::mem::take(&mut self.parcels);
+        let lists = self.outgoing.take();
         if let Some(record) = &mut cell.record {
-            parcels.words().for_each(|(place, words)| record.add(self.live[place], words));
+            for (place, bytes) in &lists {
+                let items = bytes.len() / Self::SHAPE.item_bytes();
+                record.add(self.live[*place], to_u64(items * I::WORDS));
+            }
         }
-        Router { live: &self.live, shape }.deliver(cell, parcels)
+        let own = self.live.binary_search(&cell.id()).expect("a cell that runs is live");
+        cell.at_round();
+        let (live, shape, routing) = (&self.live[..], Self::SHAPE, cell.routing);
+        let round = Round { live, own, shape, lists, routing };
+        match cell.ask(|port| port.deliver(round))? {
+            Ok(arrived) => {
+                let named = |(place, bytes): (usize, _)| (live[place], bytes);
+                let first = arrived.first.map(|place| live[place]);
+                Ok((arrived.lists.into_iter().map(named).collect(), first))
+            }
+            Err(wrong) => cell.fail(wrong.into()),
+        }
     }
 
     /// Sends an item to a cell, which may be the one that sends. If there is no such cell, the epoch
     /// fails when the round has been handled.
+    #[inline]
     pub fn send(&mut self, target: CellId, item: I) {
         if let Some(place) = self.place(target) {
-            self.parcels.add(place, 1, |words| item.put(words));
+            item.put(self.outgoing.list(place));
         }
     }
 
     /// The place of a target; none, and an error later, if it is no live cell.
+    #[inline]
     fn place(&mut self, target: CellId) -> Option<usize> {
+        if self.all_live && target.index() < self.live.len() {
+            return Some(target.index());
+        }
         let place = self.live.binary_search(&target);
         place.map_err(|_| self.wrong.get_or_insert(target)).ok()
     }
 
     /// Refuses a target that is no live cell.
+    #[inline]
     fn check(&mut self) -> Result<(), EpochUse> {
         let Some(target) = self.wrong.take() else { return Ok(()) };
         // The cell that asks is one of them.
         let last = self.live.last().copied().unwrap_or(target);
         Err(EpochUse::Target { target, live: self.live.len(), last })
     }
-}
 
-impl<W: Word> Outbox<[W; 1]> {
-    /// Sends words to a cell.
-    fn extend(&mut self, target: CellId, words: &[W]) {
-        if let Some(place) = self.place(target).filter(|_| !words.is_empty()) {
-            let bits = words.iter().map(|&word| W::to_bits(word));
-            self.parcels.add(place, words.len(), |all| all.extend(bits));
-        }
+    /// Number of items that were not delivered.
+    fn items(&self) -> u64 {
+        to_u64(self.outgoing.bytes() / Self::SHAPE.item_bytes())
     }
 }
 
@@ -186,8 +238,11 @@ impl<'w> Cell<'w> {
 
     /// Sends words to some cells and receives what others have sent to this one, together with all
     /// other cells; none has to know from whom it gets any. Returns the senders in increasing order,
-    /// each with its words; lists for the same cell arrive as one, empty ones do not arrive. Takes
-    /// as many packets of each cell as the number of cells has binary digits.
+    /// each with its words; lists for the same cell arrive as one, empty ones do not arrive.
+    ///
+    /// Threads hand the lists over in memory. Over MPI each cell sends a message to every other cell,
+    /// or, if there are many, as many messages as the number of cells has binary digits
+    /// ([`Cell::set_routing`]).
     ///
     /// If phases are active, all cells switch to messages ([`Cell::instantiate_messages`]).
     ///
@@ -206,7 +261,7 @@ impl<'w> Cell<'w> {
     /// ```
     ///
     /// # Errors
-    /// No such cell, other cells exchange words of another size, or messages of the program were
+    /// No such cell, other cells exchange words of another type, or messages of the program were
     /// not received before.
     #[track_caller]
     pub fn exchange_any<W: Word>(
@@ -216,11 +271,19 @@ impl<'w> Cell<'w> {
         self.switch_to_messages()?;
         let mut out = Outbox::<[W; 1]>::new(self);
         for &(target, words) in outgoing {
-            out.extend(target, words);
+            if let Some(place) = out.place(target).filter(|_| !words.is_empty()) {
+                put_words(words, out.outgoing.list(place));
+            }
         }
         let (arrived, _) = out.deliver(self)?;
-        let words = |words: Vec<u64>| words.into_iter().map(W::from_bits).collect();
-        Ok(arrived.into_iter().map(|(source, _, bits)| (source, words(bits))).collect())
+        Ok(arrived.into_iter().map(|(source, bytes)| (source, words_of(&bytes))).collect())
+    }
+
+    /// Selects how the items of rounds find their targets over MPI, from the next round on; to be called
+    /// alike by all cells. What arrives, and in which order, does not depend on it. Other transports
+    /// have one way each.
+    pub fn set_routing(&mut self, routing: Routing) {
+        self.routing = routing;
     }
 }
 
@@ -240,6 +303,7 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
     ///
     /// # Errors
     /// No such cell.
+    #[inline]
     pub fn send(&mut self, target: CellId, item: I) -> Result<(), CellError> {
         self.cell.check_running()?;
         self.out.send(target, item);
@@ -248,8 +312,8 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
     }
 
     /// Delivers all items, together with all other cells, until none is under way: `handle` gets the
-    /// sender of each item, the item, and where to send others. Takes as many packets of each cell
-    /// in a round as the number of cells has binary digits. The epoch can be used again afterwards.
+    /// sender of each item, the item, and where to send others. A round is delivered as by
+    /// [`Cell::exchange_any`]. The epoch can be used again afterwards.
     ///
     /// If phases are active, all cells switch to messages ([`Cell::instantiate_messages`]).
     ///
@@ -270,12 +334,13 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
                 return self.cell.fail(EpochUse::Rounds { rounds: self.limit, sender }.into());
             }
             settled.rounds += 1;
-            for (source, items, words) in arrived {
-                for item in 0..items {
-                    let from = item * I::WORDS;
-                    handle(source, I::get(&words[from..from + I::WORDS]), &mut self.out);
+            for (source, bytes) in arrived {
+                let items = bytes.chunks_exact(Outbox::<I>::SHAPE.item_bytes());
+                settled.handled += to_u64(items.len());
+                for item in items {
+                    handle(source, I::get(item), &mut self.out);
                 }
-                settled.handled += to_u64(items);
+                self.out.outgoing.reuse(bytes);
             }
         }
     }
@@ -283,7 +348,7 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
 
 impl<I: Item> Drop for Epoch<'_, '_, I> {
     fn drop(&mut self) {
-        let items = self.out.parcels.items();
+        let items = self.out.items();
         if items > 0 && self.cell.is_running() && !std::thread::panicking() {
             // It is the error that the run ends with; there is nobody here to return it to.
             let _: Result<(), CellError> = self.cell.fail(EpochUse::Unsettled { items }.into());

@@ -1,173 +1,327 @@
-//! A round of an epoch: the items of all cells go to their targets.
+//! A round of an epoch by messages: the items of all cells go to their targets.
 //!
-//! Live cells are numbered by their *places*, 0 to P - 1. An item goes from place s to place t by
-//! the binary digits of (t - s) mod P, the lowest first: in hop k each cell passes to the cell
-//! 2^k places on whatever it has, of its own or of others, whose distance left has digit k. So each
-//! cell sends ceil(log2 P) packets in a round, however many targets it has, and any P will do. Items
-//! of one cell for another take the same way and stay together, in a *parcel*, in the order
-//! of sending.
+//! Live cells are numbered by their *places*, 0 to P - 1. There are two ways, with the same results.
+//!
+//! *Routed*: an item goes from place s to place t by the binary digits of (t - s) mod P, the lowest
+//! first: in hop k each cell passes to the cell 2^k places on whatever it has, of its own or of
+//! others, whose distance left has digit k. So each cell sends ceil(log2 P) packets in a round,
+//! however many targets it has, and any P will do. Items of one cell for another take the same way
+//! and stay together, in a *parcel*, in the order of sending.
+//!
+//! *Direct*: a packet to each other cell, also where there is nothing for it. That is one hop, and
+//! no word is passed on; but P - 1 packets of each cell.
 //!
 //! Each packet says which cell is the first, of all that its sender has heard of, to have sent an
-//! item in this round. After hop k a cell has heard of the 2^(k + 1) - 1 places before its own, after
-//! the last hop of all.
+//! item in this round. After hop k of a routed round a cell has heard of the 2^(k + 1) - 1 places
+//! before its own, after the last hop of all. So no reduction is needed to know when an epoch has
+//! settled, and none to know how many messages will come.
 //!
-//! A packet begins with [`MARK`], the words and bytes of the items, and that first sender; its
-//! parcels follow: source and target, number of items, their words.
-
-use std::collections::BTreeMap;
+//! A packet begins with [`MARK`], the shape of the items, and that first sender; its parcels follow:
+//! source and target, number of bytes, and the bytes: eight in a word, or on the emulated machine,
+//! which carries a word of the program in each of its own, as many as a word has.
 
 use conset_ir::CellId;
 use conset_ir::convert::{index, to_u32, to_u64};
 
-use crate::cell::Cell;
-use crate::error::{CellError, EpochUse};
-use crate::word::lower_half;
+use crate::error::EpochUse;
+use crate::port::Stopped;
+use crate::word::{TYPES, bits_of, bytes as word_bytes, bytes_mut, lower_half, put_bits};
 
 /// The first word of a packet, by which it is told from a message of the program: a signalling NaN
 /// that no calculation gives.
 const MARK: u64 = 0x7ff4_65e0_706f_6368;
-/// Whether words are a packet.
-pub(crate) fn is_packet(words: &[u64]) -> bool {
-    words.len() >= HEAD && words[0] == MARK
-}
-
 /// Words of a packet before its parcels.
 const HEAD: usize = 3;
 /// In place of the first sender: nobody has sent.
 const NOBODY: u64 = u64::MAX;
 
-/// The size of items.
+/// What the items of an epoch are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ItemShape {
-    pub(super) words: usize,
+pub(crate) struct ItemShape {
+    pub(crate) words: usize,
+    /// The type of a word, by its place in [`TYPES`].
+    pub(crate) word_type: usize,
+}
+
+impl ItemShape {
     /// Bytes of a word.
-    pub(super) bytes: usize,
+    fn word_bytes(self) -> usize {
+        TYPES[self.word_type].1
+    }
+
+    /// Bytes that stand for an item. One of no words is a byte, so that it is counted.
+    pub(crate) fn item_bytes(self) -> usize {
+        (self.words * self.word_bytes()).max(1)
+    }
+
+    /// The error that another cell has opened the epoch with other items, if it has.
+    pub(crate) fn check(self, other: CellId, found: Self) -> Result<(), EpochUse> {
+        if found == self {
+            return Ok(());
+        }
+        let name = |shape: Self| TYPES.get(shape.word_type).map_or("an unknown type", |one| one.0);
+        Err(EpochUse::Items {
+            other,
+            found_words: found.words,
+            found_type: name(found),
+            words: self.words,
+            word_type: name(self),
+        })
+    }
 }
 
-/// The items that a cell sends in a round, by the place of their target.
-#[derive(Debug, Default)]
-pub(super) struct Parcels(BTreeMap<usize, (usize, Vec<u64>)>);
-
-impl Parcels {
-    /// Adds items; `put` appends their words.
-    pub(super) fn add(&mut self, target: usize, added: usize, put: impl FnOnce(&mut Vec<u64>)) {
-        let (items, words) = self.0.entry(target).or_default();
-        *items += added;
-        put(words);
-    }
-
-    /// The place of each target, and the number of words for it.
-    pub(super) fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.0.iter().map(|(&target, (_, words))| (target, to_u64(words.len())))
-    }
-
-    /// Number of items.
-    pub(super) fn items(&self) -> u64 {
-        self.0.values().map(|&(items, _)| to_u64(items)).sum()
-    }
+/// How the items of a round find their targets over MPI ([`crate::Cell::set_routing`]). What arrives,
+/// and in which order, does not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Routing {
+    /// Direct up to a number of cells, routed above.
+    #[default]
+    Auto,
+    /// Each cell sends a message to every other cell.
+    Direct,
+    /// Each cell sends as many messages as the number of cells has binary digits; words are passed
+    /// on by other cells.
+    Routed,
 }
 
-/// Items of one place for another.
+/// What one cell sends in a round.
 #[derive(Debug)]
-struct Parcel {
+pub(crate) struct Round<'a> {
+    /// The live cells, by place.
+    pub(crate) live: &'a [CellId],
+    /// The place of the cell.
+    pub(crate) own: usize,
+    pub(crate) shape: ItemShape,
+    /// The bytes for each target that gets any, by place.
+    pub(crate) lists: Vec<(usize, Vec<u8>)>,
+    pub(crate) routing: Routing,
+}
+
+/// What arrived in a round.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    /// The bytes of each source that has sent any, by place.
+    pub(crate) lists: Vec<(usize, Vec<u8>)>,
+    /// The place of the first cell that has sent any to whomever.
+    pub(crate) first: Option<usize>,
+}
+
+/// A round, or what the cell did wrong, unless the run has ended.
+pub(crate) type RoundResult = Result<Result<Arrivals, EpochUse>, Stopped>;
+
+/// Bytes for one place from another.
+#[derive(Debug)]
+pub(crate) struct Parcel {
     source: usize,
     target: usize,
-    items: usize,
-    words: Vec<u64>,
+    bytes: Vec<u8>,
 }
 
-/// The sender of some items, their number, and their words.
-pub(super) type Arrived = (CellId, usize, Vec<u64>);
-
-/// How items find their targets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Router<'a> {
-    /// The live cells, by place.
-    pub(super) live: &'a [CellId],
-    pub(super) shape: ItemShape,
+/// How the bytes of a parcel are put into words of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// Eight in a word.
+    #[cfg(feature = "mpi")]
+    Dense,
+    /// A word of the program in each.
+    WordByWord,
 }
 
-impl Router<'_> {
-    /// Delivers the items of all cells. Gives those for this cell, in the order of their senders, and
-    /// the first cell that has sent any.
-    pub(super) fn deliver(
-        &self,
-        cell: &mut Cell<'_>,
-        parcels: Parcels,
-    ) -> Result<(Vec<Arrived>, Option<CellId>), CellError> {
-        let count = self.live.len();
-        let own = self.live.binary_search(&cell.id()).expect("a cell that runs is live");
-        let mut first = if parcels.0.is_empty() { NOBODY } else { to_u64(own) };
-        let parcel = |(target, (items, words))| Parcel { source: own, target, items, words };
-        let mut held: Vec<Parcel> = parcels.0.into_iter().map(parcel).collect();
+impl Packing {
+    /// Bytes of the program in a word of 64 bits.
+    fn step(self, shape: ItemShape) -> usize {
+        match self {
+            #[cfg(feature = "mpi")]
+            Packing::Dense => size_of::<u64>(),
+            Packing::WordByWord => shape.word_bytes(),
+        }
+    }
+}
+
+/// Appends bytes, so many in a word.
+pub(crate) fn pack(bytes: &[u8], step: usize, words: &mut Vec<u64>) {
+    if step == size_of::<u64>() {
+        let first = words.len();
+        words.resize(first + bytes.len().div_ceil(step), 0);
+        bytes_mut(&mut words[first..])[..bytes.len()].copy_from_slice(bytes);
+    } else {
+        words.extend(bytes.chunks_exact(step).map(bits_of));
+    }
+}
+
+/// So many bytes out of words that were packed with so many in each.
+pub(crate) fn unpack(words: &[u64], step: usize, length: usize) -> Vec<u8> {
+    if step == size_of::<u64>() {
+        return word_bytes(words)[..length].to_vec();
+    }
+    let mut bytes = vec![0; length];
+    for (chunk, &bits) in bytes.chunks_exact_mut(step).zip(words) {
+        put_bits(chunk, bits);
+    }
+    bytes
+}
+
+/// What carries packets from cell to cell.
+pub(crate) trait PacketPort {
+    /// Sends a packet to one live cell and hands the next one of another, of any length, to `open`.
+    /// All cells do so at the same time, and none is its own neighbour. `receive_first`: where a
+    /// packet leaves only while it is received, this cell receives before it sends.
+    fn pass_packet<T>(
+        &mut self,
+        to: (CellId, Vec<u64>),
+        source: CellId,
+        receive_first: bool,
+        open: impl Fn(&[u64]) -> T,
+    ) -> Result<T, Stopped>;
+}
+
+/// What carries packets by sends that do not wait for their receivers.
+#[cfg(feature = "mpi")]
+pub(crate) trait DirectPort {
+    /// Sends a packet to another live cell.
+    fn send_packet(&mut self, target: CellId, packet: Vec<u64>) -> Result<(), Stopped>;
+
+    /// Hands the next packet of another live cell, of any length, to a function.
+    fn receive_packet<T>(
+        &mut self,
+        source: CellId,
+        open: impl Fn(&[u64]) -> T,
+    ) -> Result<T, Stopped>;
+}
+
+/// The first sender that a packet knows, and its parcels; or what is wrong with it.
+pub(crate) type Opened = Result<(u64, Vec<Parcel>), EpochUse>;
+
+impl Round<'_> {
+    /// The routed way.
+    pub(crate) fn route(self, port: &mut impl PacketPort, packing: Packing) -> RoundResult {
+        let Round { live, own, shape, lists, .. } = self;
+        let (count, packer) = (live.len(), Packer::new(shape, packing, live.len()));
+        let (mut first, mut held) = parcels(own, lists);
         let mut distance = 1;
         while distance < count {
             let left = |parcel: &Parcel| (parcel.target + count - own) % count;
-            let (go, stay) = held.into_iter().partition(|parcel| left(parcel) & distance != 0);
+            let (go, stay): (Vec<_>, _) =
+                held.into_iter().partition(|parcel| left(parcel) & distance != 0);
             held = stay;
             let [target, source] =
-                [own + distance, own + count - distance].map(|place| self.live[place % count]);
-            let packet = self.packet(first, go);
+                [own + distance, own + count - distance].map(|place| live[place % count]);
+            let packet = packer.packet(first, &go);
             // Along a ring of neighbours at this distance some cells have an even quotient, some an
             // odd one, so that packets which leave only when they are received do leave.
             let receive_first = own / distance % 2 == 1;
-            let found =
-                cell.ask(|port| port.pass_packet(target, &packet, source, receive_first))?;
-            match self.open(&found, source, &mut held) {
-                Ok(heard) => first = first.min(heard),
-                Err(wrong) => return cell.fail(wrong.into()),
+            let open = |packet: &[u64]| packer.open(packet, source);
+            match port.pass_packet((target, packet), source, receive_first, open)? {
+                Ok((heard, parcels)) => {
+                    first = first.min(heard);
+                    held.extend(parcels);
+                }
+                Err(wrong) => return Ok(Err(wrong)),
             }
             distance *= 2;
         }
-        held.sort_unstable_by_key(|parcel| parcel.source);
-        let arrived = held.into_iter().map(|p| (self.live[p.source], p.items, p.words)).collect();
-        let sender = usize::try_from(first).ok().and_then(|place| self.live.get(place));
-        Ok((arrived, sender.copied()))
+        Ok(Ok(arrivals(first, held)))
     }
 
-    fn packet(&self, first: u64, parcels: Vec<Parcel>) -> Vec<u64> {
-        let length = parcels.iter().map(|parcel| 2 + parcel.words.len()).sum::<usize>();
-        let mut packet = Vec::with_capacity(HEAD + length);
-        packet.extend([MARK, both(self.shape.words, self.shape.bytes), first]);
-        for Parcel { source, target, items, words } in parcels {
-            packet.extend([both(source, target), to_u64(items)]);
-            packet.extend(words);
+    /// The direct way, by sends that do not wait for their receivers.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn direct(self, port: &mut impl DirectPort) -> RoundResult {
+        let Round { live, own, shape, lists, .. } = self;
+        let (count, packer) = (live.len(), Packer::new(shape, Packing::Dense, live.len()));
+        let (mut first, parcels) = parcels(own, lists);
+        let (mut held, others): (Vec<_>, Vec<_>) =
+            parcels.into_iter().partition(|parcel| parcel.target == own);
+        // Each cell begins with the one after it, so that not all send to the same one.
+        let split = others.partition_point(|parcel| parcel.target < own);
+        let mut next = others[split..].iter().chain(&others[..split]).peekable();
+        let sender = first;
+        for place in (1..count).map(|distance| (own + distance) % count) {
+            let parcel = next.next_if(|parcel| parcel.target == place);
+            let packet = packer.packet(sender, parcel.map_or(&[], std::slice::from_ref));
+            port.send_packet(live[place], packet)?;
+        }
+        for source in (1..count).map(|distance| live[(own + count - distance) % count]) {
+            match port.receive_packet(source, |packet| packer.open(packet, source))? {
+                Ok((heard, parcels)) => {
+                    first = first.min(heard);
+                    held.extend(parcels);
+                }
+                Err(wrong) => return Ok(Err(wrong)),
+            }
+        }
+        Ok(Ok(arrivals(first, held)))
+    }
+}
+
+/// The first cell that a cell has heard of when it begins, and what it sends.
+fn parcels(own: usize, lists: Vec<(usize, Vec<u8>)>) -> (u64, Vec<Parcel>) {
+    let first = if lists.is_empty() { NOBODY } else { to_u64(own) };
+    let parcel = |(target, bytes)| Parcel { source: own, target, bytes };
+    (first, lists.into_iter().map(parcel).collect())
+}
+
+/// What a cell holds at the end.
+fn arrivals(first: u64, mut held: Vec<Parcel>) -> Arrivals {
+    held.sort_unstable_by_key(|parcel| parcel.source);
+    let lists = held.into_iter().map(|parcel| (parcel.source, parcel.bytes)).collect();
+    Arrivals { lists, first: usize::try_from(first).ok() }
+}
+
+/// Makes packets, and opens them.
+#[derive(Clone, Copy, Debug)]
+struct Packer {
+    shape: ItemShape,
+    /// Bytes of the program in a word of 64 bits.
+    step: usize,
+    /// Number of places.
+    places: usize,
+}
+
+impl Packer {
+    fn new(shape: ItemShape, packing: Packing, places: usize) -> Self {
+        Self { shape, step: packing.step(shape), places }
+    }
+
+    fn packet(&self, first: u64, parcels: &[Parcel]) -> Vec<u64> {
+        let length = |parcel: &Parcel| 2 + parcel.bytes.len().div_ceil(self.step);
+        let mut packet = Vec::with_capacity(HEAD + parcels.iter().map(length).sum::<usize>());
+        packet.extend([MARK, both(self.shape.words, self.shape.word_type), first]);
+        for Parcel { source, target, bytes } in parcels {
+            packet.extend([both(*source, *target), to_u64(bytes.len())]);
+            pack(bytes, self.step, &mut packet);
         }
         packet
     }
 
-    /// Takes the parcels out of a packet; the first sender that it knows.
-    fn open(&self, packet: &[u64], from: CellId, held: &mut Vec<Parcel>) -> Result<u64, EpochUse> {
+    /// Takes the parcels out of a packet.
+    fn open(&self, packet: &[u64], from: CellId) -> Opened {
         let foreign = || EpochUse::Message { source_cell: from, words: packet.len() };
         let &[MARK, shape, first, ref parcels @ ..] = packet else { return Err(foreign()) };
-        let (words, bytes) = halves(shape);
-        if (words, bytes) != (self.shape.words, self.shape.bytes) {
-            return Err(EpochUse::Items {
-                other: from,
-                found_words: words,
-                found_bytes: bytes,
-                words: self.shape.words,
-                bytes: self.shape.bytes,
-            });
+        let (words, word_type) = halves(shape);
+        self.shape.check(from, ItemShape { words, word_type })?;
+        if first != NOBODY && first >= to_u64(self.places) {
+            return Err(foreign());
         }
-        let mut rest = parcels;
-        while let &[ends, items, ref others @ ..] = rest {
+        let (mut rest, mut found) = (parcels, Vec::new());
+        while let &[ends, length, ref others @ ..] = rest {
             let (source, target) = halves(ends);
-            let items = usize::try_from(items).map_err(|_| foreign())?;
-            let length = items.checked_mul(words).ok_or_else(foreign)?;
-            let (words, others) = others.split_at_checked(length).ok_or_else(foreign)?;
-            if source.max(target) >= self.live.len() {
+            let bytes = usize::try_from(length).map_err(|_| foreign())?;
+            let taken = bytes.div_ceil(self.step);
+            let (words, others) = others.split_at_checked(taken).ok_or_else(foreign)?;
+            let whole = bytes.is_multiple_of(self.shape.item_bytes());
+            if source.max(target) >= self.places || !whole {
                 return Err(foreign());
             }
-            held.push(Parcel { source, target, items, words: words.to_vec() });
+            found.push(Parcel { source, target, bytes: unpack(words, self.step, bytes) });
             rest = others;
         }
-        if rest.is_empty() { Ok(first) } else { Err(foreign()) }
+        if rest.is_empty() { Ok((first, found)) } else { Err(foreign()) }
     }
 }
 
 /// Two numbers of 32 bits in one word.
-fn both(high: usize, low: usize) -> u64 {
+pub(crate) fn both(high: usize, low: usize) -> u64 {
     u64::from(to_u32(high)) << 32 | u64::from(to_u32(low))
 }
 

@@ -1,6 +1,6 @@
 //! Wrong uses of epochs.
 
-use conset_ir::CellId;
+use conset_ir::{CellId, ConnectionId};
 
 /// How an epoch was used in a way it is not for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,23 +19,22 @@ pub enum EpochUse {
         /// The last live cell.
         last: CellId,
     },
-    /// Cells have opened the epoch with items of different sizes.
+    /// Cells have opened the epoch with items of different types.
     #[error(
-        "{other} has opened the epoch with items of {found_words} words of {found_bytes} bytes, this \
-         cell with items of {words} words of {bytes} bytes: all cells have to open it with the same \
-         items"
+        "{other} has opened the epoch with items of {found_words} x {found_type}, this cell with \
+         items of {words} x {word_type}: all cells have to open it with the same items"
     )]
     Items {
         /// The cell that opened it otherwise.
         other: CellId,
         /// Words of its items.
         found_words: usize,
-        /// Bytes of their words.
-        found_bytes: usize,
+        /// The type of their words.
+        found_type: &'static str,
         /// Words of the items of this cell.
         words: usize,
-        /// Bytes of their words.
-        bytes: usize,
+        /// The type of their words.
+        word_type: &'static str,
     },
     /// A message of the program came where a packet of the epoch was expected.
     #[error(
@@ -64,5 +63,28 @@ pub enum EpochUse {
     Unsettled {
         /// Items that the cell sent.
         items: u64,
+    },
+    /// A connection is to carry more words than its set allows.
+    #[error(
+        "{connection} carries at most {most} words, and is to carry {found}: give it as many in the \
+         set as it will ever need"
+    )]
+    TooManyWords {
+        /// The connection.
+        connection: ConnectionId,
+        /// Words of the set.
+        most: usize,
+        /// Words of the buffer.
+        found: usize,
+    },
+    /// Cells make a sized exchange with words of different sizes.
+    #[error("{other} exchanges words of {found} bytes, this cell words of {bytes} bytes")]
+    WordBytes {
+        /// The other cell.
+        other: CellId,
+        /// Bytes of its words.
+        found: u64,
+        /// Bytes of the words of this cell.
+        bytes: usize,
     },
 }

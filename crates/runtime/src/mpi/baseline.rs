@@ -256,3 +256,54 @@ impl BaselineHalo {
         unsafe { conset_baseline_halo_floats(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
     }
 }
+
+type Unknown =
+    unsafe extern "C" fn(c_int, *const c_int, c_int, *const u64, *mut u64, c_int) -> c_int;
+
+unsafe extern "C" {
+    fn conset_baseline_by_counts(
+        count: c_int,
+        targets: *const c_int,
+        words: c_int,
+        out: *const u64,
+        into: *mut u64,
+        room: c_int,
+    ) -> c_int;
+    fn conset_baseline_nbx(
+        count: c_int,
+        targets: *const c_int,
+        words: c_int,
+        out: *const u64,
+        into: *mut u64,
+        room: c_int,
+    ) -> c_int;
+}
+
+/// An exchange with ranks that do not expect it, written by hand in C (`shim/baseline_unknown.c`).
+#[derive(Clone, Copy, Debug)]
+pub enum UnknownBy {
+    /// The counts by `MPI_Alltoall` first.
+    Counts,
+    /// NBX: synchronous sends, probes, a nonblocking barrier.
+    Nbx,
+}
+
+/// Sends so many words to each target, one after the other in `out`; how many words of `into` were
+/// received. Collective. MPI must have been initialised.
+///
+/// # Panics
+/// Words that are not as many as the targets need.
+pub fn exchange_unknown(by: UnknownBy, targets: &[usize], out: &[u64], into: &mut [u64]) -> usize {
+    let words = out.len().checked_div(targets.len()).unwrap_or(0);
+    assert_eq!(words * targets.len(), out.len());
+    let ranks: Vec<c_int> = targets.iter().map(|&rank| to_c_int(rank)).collect();
+    let call: Unknown = match by {
+        UnknownBy::Counts => conset_baseline_by_counts,
+        UnknownBy::Nbx => conset_baseline_nbx,
+    };
+    let (count, words, room) = (to_c_int(ranks.len()), to_c_int(words), to_c_int(into.len()));
+    // SAFETY: the arrays have as many elements as the numbers say.
+    let found =
+        unsafe { call(count, ranks.as_ptr(), words, out.as_ptr(), into.as_mut_ptr(), room) };
+    conset_ir::convert::to_usize(found)
+}

@@ -35,6 +35,10 @@ pub(super) enum CollectiveStep {
     Exchange(usize, By),
     /// A walk over a set as a tree.
     Walk(usize),
+    /// An exchange of a set in sizes that only the sources know.
+    SizedExchange(usize),
+    /// A round of an epoch.
+    Round,
 }
 
 impl CollectiveStep {
@@ -47,6 +51,8 @@ impl CollectiveStep {
             CollectiveStep::Exchange(set, By::Phases) => [2, to_u64(set), 0],
             CollectiveStep::Exchange(set, By::Messages) => [3, to_u64(set), 0],
             CollectiveStep::Walk(set) => [4, to_u64(set), 0],
+            CollectiveStep::SizedExchange(set) => [5, to_u64(set), 0],
+            CollectiveStep::Round => [6, 0, 0],
         }
     }
 
@@ -56,7 +62,9 @@ impl CollectiveStep {
             1 => CollectiveStep::Switch(Context::Phase(to_usize(set), PhaseId(to_u32(phase)))),
             2 => CollectiveStep::Exchange(to_usize(set), By::Phases),
             3 => CollectiveStep::Exchange(to_usize(set), By::Messages),
-            _ => CollectiveStep::Walk(to_usize(set)),
+            4 => CollectiveStep::Walk(to_usize(set)),
+            5 => CollectiveStep::SizedExchange(to_usize(set)),
+            _ => CollectiveStep::Round,
         }
     }
 }
@@ -370,6 +378,10 @@ impl Rank<'_> {
             CollectiveStep::Walk(set) => {
                 format!("the collective over {}", self.loaded.set(set).name())
             }
+            CollectiveStep::SizedExchange(set) => {
+                format!("the sized exchange of {}", self.loaded.set(set).name())
+            }
+            CollectiveStep::Round => "a round of an epoch".to_owned(),
         }
     }
 }

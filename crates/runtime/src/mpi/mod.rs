@@ -65,6 +65,7 @@ mod persistent_requests;
 mod port;
 mod rank_map;
 mod raw_requests;
+mod rounds;
 mod run;
 mod tree;
 mod unreceived;

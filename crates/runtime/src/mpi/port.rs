@@ -10,9 +10,10 @@ use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
 use super::nonblocking::MpiRequest;
 use super::persistent_requests::{ExchangeKey, PersistentExchange};
-use super::run::{MessageClass, Rank, WaitState};
+use super::run::{Rank, WaitState};
 use crate::call::Call;
 use crate::collectives::WalkDirection;
+use crate::epochs::routing::{Round, RoundResult};
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
 use crate::port::{
@@ -132,12 +133,12 @@ impl MpiPort<'_> {
         self.order.extend(own.map(|&(before, after)| (after, before, set.get(before).words)));
     }
 
-    fn next_envelope(&self, from: Address, what: WaitState) -> Result<usize, Stopped> {
+    pub(super) fn next_envelope(&self, from: Address, what: WaitState) -> Result<usize, Stopped> {
         self.wait_for(what, || Ok(self.rank.messages.look(from)?))
     }
 
     /// The words of the next message, which has arrived.
-    fn open<T>(
+    pub(super) fn open<T>(
         &self,
         from: Address,
         words: usize,
@@ -372,20 +373,18 @@ impl CellPort for MpiPort<'_> {
         unsafe { self.pass_over_ranks(pass) }
     }
 
-    fn pass_packet(
+    fn deliver(&mut self, round: Round<'_>) -> RoundResult {
+        self.deliver_round(round)
+    }
+
+    unsafe fn exchange_sized(
         &mut self,
-        target: CellId,
-        packet: &[u64],
-        source: CellId,
-        _: bool,
-    ) -> Result<Vec<u64>, Stopped> {
-        let to = self.rank.message_of(MessageClass::Packet, (self.id, target), Direction::Send);
-        self.noted(self.rank.messages.send(to, packet.to_vec()))?;
-        let from =
-            self.rank.message_of(MessageClass::Packet, (source, self.id), Direction::Receive);
-        let what = WaitState::MessageSpec(source);
-        let words = self.next_envelope(from, what)?;
-        self.open(from, words, what, <[u64]>::to_vec)
+        set: usize,
+        outgoing: &[RawWords],
+        read: &mut UnpackFn<'_>,
+    ) -> Result<(), Stopped> {
+        // SAFETY: the promise of the caller.
+        unsafe { self.exchange_rows_sized(set, outgoing, read) }
     }
 
     fn exchange_lists(

@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use conset_ir::CellId;
 
-use crate::epochs::is_packet;
 use crate::error::RunError;
 use crate::sync::Counter;
 
@@ -54,17 +53,12 @@ impl Inbox {
         Some(result)
     }
 
-    /// The next message, of one source or of the first that has any: its source and its words. Packets
-    /// of epochs, in which their senders may be already, are none.
+    /// The next message, of one source or of the first that has any: its source and its words.
     pub(crate) fn first(&self, source: Option<CellId>) -> Option<(CellId, usize)> {
         let queues = self.queues();
         let [from, to] = [source.unwrap_or(CellId(0)), source.unwrap_or(CellId(u32::MAX))];
-        let fronts = queues
-            .queues
-            .range(from..=to)
-            .filter_map(|(&source, queue)| queue.front().map(|message| (source, message)));
-        let mut messages = fronts.filter(|(_, message)| !is_packet(message));
-        messages.next().map(|(source, message)| (source, message.len()))
+        let mut queues = queues.queues.range(from..=to);
+        queues.find_map(|(&source, queue)| queue.front().map(|message| (source, message.len())))
     }
 
     /// The error of a message that cell `cell`, whose inbox this is, has not received.

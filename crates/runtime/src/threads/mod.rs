@@ -33,6 +33,7 @@ mod nonblocking;
 mod outcome;
 mod port;
 mod published_buffers;
+mod rounds;
 mod shared_state;
 mod tree;
 mod watchdog;

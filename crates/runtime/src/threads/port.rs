@@ -49,6 +49,7 @@ use super::nonblocking::NonblockingState;
 use super::shared_state::{RunFailure, SharedState, WordSlot};
 use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
+use crate::epochs::routing::{Round, RoundResult};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector, gather};
@@ -65,6 +66,8 @@ pub(crate) struct ThreadPort<'y, 'b> {
     pub(super) worker: &'b Worker,
     pub(super) yielder: &'y (dyn Suspend<'b> + 'y),
     pub(super) step: u64,
+    /// Rounds of epochs.
+    pub(super) rounds: u64,
     /// The call that is being made.
     call: Call,
     /// The set of which a phase was instantiated; elements may have been sent.
@@ -97,6 +100,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             worker,
             yielder,
             step: 0,
+            rounds: 0,
             call: Call::default(),
             instantiated: None,
             times_left: vec![0; state.sets.len()],
@@ -212,7 +216,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     /// Waits until all cells have arrived at this step.
-    fn barrier(&mut self) -> Result<(), Stopped> {
+    pub(super) fn barrier(&mut self) -> Result<(), Stopped> {
         for worker in 0..self.state.arrived.len() {
             self.wait_for(
                 &self.state.arrived[worker].0,
@@ -245,7 +249,11 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
 
     /// Waits until the source of a connection has published, and gives its slot.
     #[inline]
-    fn slot_of(&mut self, set: usize, connection: ConnectionId) -> Result<&'b WordSlot, Stopped> {
+    pub(super) fn slot_of(
+        &mut self,
+        set: usize,
+        connection: ConnectionId,
+    ) -> Result<&'b WordSlot, Stopped> {
         let source = self.state.loaded.set(set).get(connection).source;
         let published = &self.state.published[source.index()].0;
         self.wait_for(published, self.step, WaitReason::Rows(set, connection))?;
@@ -253,7 +261,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
     }
 
     /// Is done with reading, and waits for those that read here.
-    fn finish(&mut self, set: usize) -> Result<(), Stopped> {
+    pub(super) fn finish(&mut self, set: usize) -> Result<(), Stopped> {
         self.state.done[self.id.index()].0.publish(self.step);
         let loaded = self.state.loaded;
         let connections = loaded.set(set);
@@ -551,16 +559,18 @@ impl CellPort for ThreadPort<'_, '_> {
         unsafe { self.pass_in_place(pass) }
     }
 
-    fn pass_packet(
+    fn deliver(&mut self, round: Round<'_>) -> RoundResult {
+        self.deliver_round(round)
+    }
+
+    unsafe fn exchange_sized(
         &mut self,
-        target: CellId,
-        packet: &[u64],
-        source: CellId,
-        _: bool,
-    ) -> Result<Vec<u64>, Stopped> {
-        self.check()?;
-        self.state.inboxes[target.index()].put(self.id, packet.iter().copied());
-        self.receive(source, <[u64]>::to_vec)
+        set: usize,
+        outgoing: &[RawWords],
+        read: &mut UnpackFn<'_>,
+    ) -> Result<(), Stopped> {
+        // SAFETY: the promise of the caller.
+        unsafe { self.exchange_rows_sized(set, outgoing, read) }
     }
 }
 
@@ -579,12 +589,17 @@ impl ThreadPort<'_, '_> {
             }
             By::Messages => self.step(Collective::MessageExchange(set))?,
         }
+        self.publish_slots(set, outgoing);
+        Ok(())
+    }
+
+    /// Says where the words that go out are, and publishes that.
+    pub(super) fn publish_slots(&self, set: usize, outgoing: impl Iterator<Item = RawWords>) {
         let connections = self.state.loaded.sets[set].outgoing.of(self.id);
         for (&connection, row) in connections.iter().zip(outgoing) {
             self.state.sets[set].slots[connection.index()].put(row, std::ptr::null(), 1);
         }
         self.publish();
-        Ok(())
     }
 
     /// An exchange of the whole set keeps its order by itself, and leaves nothing of it open.

@@ -14,6 +14,7 @@ use conset_ir::{CellId, ConnectionId};
 use super::direct::DirectInbox;
 use super::inbox::Inbox;
 use super::published_buffers::PublishedBuffers;
+use super::rounds::{Mailbox, RoundBoard};
 use super::tree::TreeState;
 use super::watchdog::{Activity, Reports};
 use crate::call::Call;
@@ -177,6 +178,9 @@ pub(crate) struct SharedState<'r> {
     pub(crate) inboxes: Box<[Inbox]>,
     /// Per cell: what other cells send it directly.
     pub(crate) direct: Box<[DirectInbox]>,
+    /// Per cell: what rounds of epochs brought.
+    pub(crate) mailboxes: Box<[Mailbox]>,
+    pub(crate) rounds: RoundBoard,
     pub(crate) patience: Patience,
     pub(crate) reports: Reports,
     failure: Mutex<Option<(CellId, RunFailure)>>,
@@ -200,6 +204,8 @@ impl<'r> SharedState<'r> {
             sets: loaded.image.sets().iter().map(|s| SetState::new(s.set.len())).collect(),
             inboxes: (0..cells).map(|_| Inbox::default()).collect(),
             direct: (0..cells).map(|_| DirectInbox::default()).collect(),
+            mailboxes: (0..cells).map(|_| Mailbox::default()).collect(),
+            rounds: RoundBoard::default(),
             patience,
             reports: Reports::new(patience),
             failure: Mutex::new(None),

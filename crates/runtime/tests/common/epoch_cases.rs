@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use conset_runtime::ir::CellId;
+use conset_runtime::ir::{CellId, Connection, ConnectionId, ConnectionSet};
 use conset_runtime::{Cell, CellError};
 
 /// What a cell handled: sender and item.
@@ -107,4 +107,41 @@ pub(crate) fn exchange(cell: &mut Cell<'_>, seed: u64) -> Result<usize, CellErro
     expected.retain(|_, words| !words.is_empty());
     assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{seed} {own}");
     Ok(found.len())
+}
+
+/// The words that a connection of a set carries in an exchange of a seed, which its target can tell
+/// too: from none to all.
+fn sized_words(seed: u64, connection: ConnectionId, most: u32) -> Vec<u16> {
+    let bits = mix(seed ^ mix(u64::from(connection.0)));
+    let words = match bits % 4 {
+        0 => 0,
+        1 => u64::from(most),
+        _ => (bits >> 8) % (u64::from(most) + 1),
+    };
+    (0..words).map(|word| mix(bits ^ word) as u16).collect()
+}
+
+/// A set in which cells have many connections or none, some of them to themselves and some without
+/// words.
+#[allow(dead_code)]
+pub(crate) fn sized_set(seed: u64, cells: u32) -> ConnectionSet {
+    let connection = |number| {
+        let bits = mix(seed ^ mix(number + 77));
+        let end = |bits: u64| CellId((bits % u64::from(cells)) as u32);
+        let words = if bits % 7 == 0 { 0 } else { (bits >> 40) as u32 % 90 };
+        Connection::new(end(bits >> 3), end(bits >> 20), words)
+    };
+    ConnectionSet::new("s", (0..u64::from(4 * cells)).map(connection).collect()).unwrap()
+}
+
+/// Exchanges the set `s` with the sizes of a seed, and compares what arrives; how many words.
+pub(crate) fn exchange_sized(cell: &mut Cell<'_>, seed: u64) -> Result<usize, CellError> {
+    let set = cell.image().sets()[0].set.clone();
+    let words = |seed, connections: &[ConnectionId]| -> Vec<Vec<u16>> {
+        connections.iter().map(|&x| sized_words(seed, x, set.get(x).words)).collect()
+    };
+    let outgoing = words(seed, cell.connections_out("s")?);
+    let found = cell.exchange_sized("s", &outgoing)?;
+    assert_eq!(found, words(seed, cell.connections_in("s")?), "{seed} {cell:?}");
+    Ok(found.iter().map(Vec::len).sum())
 }

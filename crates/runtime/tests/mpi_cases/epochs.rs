@@ -1,5 +1,6 @@
 //! Epochs and exchanges with unknown partners over MPI: the random programs of `common/epoch_cases.rs`, and a wrong use.
 
+use conset_runtime::Routing;
 use conset_runtime::ir::{CellId, Image};
 use conset_runtime::mpi::Comm;
 
@@ -9,12 +10,15 @@ use crate::build;
 /// The same items in the same order as a sequential execution, with several cells on a rank too.
 pub(crate) fn as_sequential(comm: &Comm) {
     let n = comm.size() as u32;
-    for cells in [n, 2 * n + 1] {
+    // The last are so many that rounds are routed unless that is set.
+    for cells in [n, 2 * n + 1, 40] {
         let machine = build::machine(&format!("ring:{cells}"), |_| ());
         let world = on(comm, Image::new(machine, Vec::new()).unwrap());
         for seed in 0..12 {
             let (logs, rounds) = epoch_cases::expected(seed, cells);
             let run = world.try_run(|cell| {
+                let ways = [Routing::Auto, Routing::Direct, Routing::Routed];
+                cell.set_routing(ways[(seed % 3) as usize]);
                 let (log, found) = epoch_cases::settle(cell, seed)?;
                 assert_eq!((&log, found), (&logs[cell.id().index()], rounds), "{seed} {cell:?}");
                 epoch_cases::exchange(cell, seed)?;
@@ -23,6 +27,35 @@ pub(crate) fn as_sequential(comm: &Comm) {
             run.unwrap();
         }
     }
+}
+
+/// Connections of known sets with sizes that only their sources know.
+pub(crate) fn sized(comm: &Comm) {
+    let n = comm.size() as u32;
+    for cells in [n, 2 * n + 1] {
+        let machine = build::machine(&format!("ring:{cells}"), |_| ());
+        for seed in 0..6 {
+            let set = epoch_cases::sized_set(seed, cells);
+            let world = on(comm, build::build(&machine, set));
+            let run = world.try_run(|cell| {
+                epoch_cases::exchange_sized(cell, seed)?;
+                epoch_cases::exchange(cell, seed)?;
+                epoch_cases::exchange_sized(cell, seed + 1)
+            });
+            run.unwrap();
+        }
+    }
+}
+
+/// A cell exchanges words of another size, which ends the run and not the job.
+pub(crate) fn sized_otherwise(comm: &Comm) {
+    let machine = build::machine("ring:4", |_| ());
+    let ring = build::set(&[(0, 1, 3), (1, 2, 3), (2, 3, 3), (3, 0, 3)]);
+    let run = on(comm, build::build(&machine, ring)).try_run(|cell| match cell.id() {
+        CellId(2) => cell.exchange_sized("s", &[[1u16; 2]]).map(|_| ()),
+        _ => cell.exchange_sized("s", &[[1u8; 2]]).map(|_| ()),
+    });
+    println!("failed: {}", run.expect_err("the run must fail"));
 }
 
 /// A cell opens with other items, which ends the run and not the job.

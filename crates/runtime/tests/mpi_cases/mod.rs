@@ -51,6 +51,12 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("steps_deliver", steps_deliver)),
     good("messages_arrive", messages_arrive),
     from_one(good("epochs_as_sequential", epochs::as_sequential)),
+    from_one(good("sized_exchanges", epochs::sized)),
+    failing(
+        "sized_otherwise",
+        &["exchanges words of", "this cell words of"],
+        epochs::sized_otherwise,
+    ),
     failing(
         "epoch_other_items",
         &["has opened the epoch with items of", "all cells have to open it"],

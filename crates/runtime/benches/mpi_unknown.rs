@@ -1,0 +1,159 @@
+//! Exchanges with partners that do not expect them, on 2, 4 and 8 ranks: by hand with counts by
+//! `MPI_Alltoall`, by hand with NBX, by [`Cell::exchange_any`] directly and routed, and as a recorded
+//! and compiled set.
+//!
+//! ```text
+//! cargo bench -p conset-runtime --features mpi-baseline --bench mpi_unknown
+//! ```
+//!
+//! Each rank sends to 3 others (to 1 of 2), 32 or 1000 numbers each. All ways take turns within one
+//! run, so that the ratios mean something on a noisy machine; the times do not where there are more
+//! ranks than cores. What has arrived is compared. `any/best` is the default way of `exchange_any`
+//! beside the better way by hand at each turn, `compiled/any` the recorded set beside `exchange_any`.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its table")]
+
+mod launch;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use conset_fabric::messages::MessageRoutes;
+use conset_runtime::ir::{CellId, ConnectionSet, Image, LinkId, Machine, SetImage, Steps};
+use conset_runtime::mpi::Comm;
+use conset_runtime::mpi::baseline::{Baseline, UnknownBy, exchange_unknown};
+use conset_runtime::{Cell, CellError, Routing, Transport, World, recorded_set};
+use conset_scheduler::steps::{Levels, StepOrder};
+
+/// Exchanges between two looks at the clock, and how often each way has its turn.
+const ROUNDS: usize = 50;
+const TURNS: usize = 41;
+
+const WAYS: usize = 5;
+
+fn main() -> ExitCode {
+    let comm = match launch::jobs(&[2, 4, 8]) {
+        Ok(comm) => comm,
+        Err(code) => return code,
+    };
+    if comm.rank() == 0 && comm.size() == 2 {
+        println!(
+            "{:<7}{:>7}{:>11}{:>9}{:>11}{:>11}{:>13}{:>10}{:>14}",
+            "ranks",
+            "words",
+            "counts us",
+            "NBX us",
+            "direct us",
+            "routed us",
+            "compiled us",
+            "any/best",
+            "compiled/any"
+        );
+    }
+    for words in [32, 1000] {
+        row(&comm, words);
+    }
+    ExitCode::SUCCESS
+}
+
+/// The targets of a rank.
+fn targets(rank: usize, ranks: usize) -> Vec<usize> {
+    let mut targets: Vec<usize> =
+        [1, 2, 4].iter().filter(|&&step| step < ranks).map(|step| (rank + step) % ranks).collect();
+    if ranks == 4 {
+        targets.push((rank + 3) % ranks);
+    }
+    targets.sort_unstable();
+    targets
+}
+
+fn planned(set: ConnectionSet, ranks: usize) -> Steps {
+    let machine = Arc::new(Machine::from_spec(&format!("cm5:{ranks}")).expect("a preset"));
+    let mut routes = MessageRoutes::new(&machine);
+    let mut route = |from, to, links: &mut Vec<LinkId>| assert!(routes.links(from, to, links));
+    let protocol = machine.parameters().protocol;
+    Levels::direct(&machine, StepOrder::Loaded)
+        .plan(&machine, &set.into(), protocol, &mut route)
+        .expect("a plan")
+}
+
+fn row(comm: &Comm, words: usize) {
+    let ranks = comm.size();
+    // As `Cell::take_record` gives it.
+    let sent = |rank| targets(rank, ranks).into_iter().map(CellId::from_index);
+    let records: Vec<Vec<_>> =
+        (0..ranks).map(|rank| sent(rank).map(|cell| (cell, words as u64)).collect()).collect();
+    let set = recorded_set("recorded", &records).expect("a set");
+    let steps = planned(set, ranks);
+    let image = Image::new(steps.machine().clone(), vec![SetImage::of_steps(steps.clone())]);
+    let world = World::new(image.expect("an image")).on(Transport::Mpi(comm.clone()));
+    let (times, _) = world.try_run(|cell| by_turns(cell, words)).expect("the exchange works");
+    if comm.rank() > 0 {
+        return;
+    }
+    let [counts, nbx, direct, routed, compiled] = &times[0];
+    let best = counts.iter().zip(nbx).map(|(a, b)| a.min(*b));
+    println!(
+        "{ranks:<7}{words:>7}{:>11.1}{:>9.1}{:>11.1}{:>11.1}{:>13.1}{:>10.3}{:>14.3}",
+        median(counts.iter().copied()),
+        median(nbx.iter().copied()),
+        median(direct.iter().copied()),
+        median(routed.iter().copied()),
+        median(compiled.iter().copied()),
+        median(direct.iter().zip(best).map(|(own, best)| own / best)),
+        median(compiled.iter().zip(direct).map(|(a, b)| a / b)),
+    );
+}
+
+/// Microseconds of an exchange at each turn.
+fn by_turns(cell: &mut Cell<'_>, words: usize) -> Result<[Vec<f64>; WAYS], CellError> {
+    let (own, ranks) = (cell.id().index(), cell.cell_count());
+    let by_hand = Baseline::new(&[], &[], &[]);
+    let targets = targets(own, ranks);
+    let row = |target: usize| (0..words).map(move |word| (own * 1000 + target * 7 + word) as u64);
+    let rows: Vec<Vec<u64>> = targets.iter().map(|&target| row(target).collect()).collect();
+    let out = rows.concat();
+    let lists: Vec<(CellId, &[u64])> = targets
+        .iter()
+        .zip(&rows)
+        .map(|(&target, row)| (CellId::from_index(target), &row[..]))
+        .collect();
+    let mut into = vec![0; ranks * words];
+    let mut incoming: Vec<Vec<u64>> = vec![vec![0; words]; cell.connections_in(0)?.len()];
+    let mut times: [Vec<f64>; WAYS] = Default::default();
+    let (mut received, mut arrived) = (0, Vec::new());
+    for turn in 0..=TURNS {
+        for (way, times) in times.iter_mut().enumerate() {
+            cell.set_routing(if way == 3 { Routing::Routed } else { Routing::Auto });
+            by_hand.barrier();
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                match way {
+                    0 => received = exchange_unknown(UnknownBy::Counts, &targets, &out, &mut into),
+                    1 => {
+                        let found = exchange_unknown(UnknownBy::Nbx, &targets, &out, &mut into);
+                        assert_eq!(found, received);
+                    }
+                    2 | 3 => arrived = cell.exchange_any(&lists)?,
+                    _ => cell.exchange(0, &rows, &mut incoming)?,
+                }
+            }
+            by_hand.barrier();
+            // The first turn is for warming up.
+            if turn > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+            }
+        }
+    }
+    let found: Vec<Vec<u64>> = arrived.into_iter().map(|(_, words)| words).collect();
+    assert_eq!(incoming, found, "both ways deliver the same words");
+    assert_eq!(received, found.concat().len());
+    Ok(times)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
