@@ -5,6 +5,7 @@
  * conset_mpi_start and the finalisation at the end of the process. */
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,11 +202,23 @@ int conset_receive_init(struct conset_comm *c, struct conset_requests *r, int at
     return MPI_Recv_init(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
 }
 
-/* A send that is not persistent, in the place of one. */
-int conset_send_now(struct conset_comm *c, struct conset_requests *r, int at, const void *words,
-                    int count, int bytes, int peer, int tag)
+/* A message that is sent by no persistent request: its first byte, its words, where it goes. */
+struct conset_message {
+    size_t at;
+    int count, peer, tag;
+};
+
+/* Sends some messages of a buffer, in the places of requests from `first` on. */
+int conset_sends_now(struct conset_comm *c, struct conset_requests *r, int first, const char *buffer,
+                     const struct conset_message *messages, int count, int bytes)
 {
-    return MPI_Isend(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+        const struct conset_message *m = messages + i;
+        code = MPI_Isend(buffer + m->at, m->count, type_of(bytes), m->peer, m->tag, c->comm,
+                         &r->handles[first + i]);
+    }
+    return code;
 }
 
 int conset_requests_start(struct conset_requests *r, int first, int count)
@@ -254,19 +267,33 @@ int conset_probe(struct conset_comm *c, int *peer, int tag, int *words)
 }
 
 /* Completes requests in their order, from *at on, and moves *at over those that are done. Gives up
- * after some tries at one that is not. */
+ * after some tries at one that is not. Several messages usually come together: after one that was not
+ * there at the first look, the next ones are tested by one call, a few of them, as such a call costs
+ * as much as it has requests even if nothing has come. */
 int conset_requests_test(struct conset_requests *r, int *at, int end, int tries)
 {
-    int code = MPI_SUCCESS;
+    enum { TOGETHER = 32 };
+    int code = MPI_SUCCESS, together = 1;
     while (*at < end && tries > 0) {
         int done = 0;
         code = MPI_Test(&r->handles[*at], &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
             break;
-        if (done)
-            ++*at;
-        else
+        if (!done) {
+            together = 1;
             --tries;
+            continue;
+        }
+        ++*at;
+        int count = end - *at < TOGETHER ? end - *at : TOGETHER;
+        if (together && count > 1) {
+            code = MPI_Testall(count, r->handles + *at, &done, MPI_STATUSES_IGNORE);
+            if (code != MPI_SUCCESS)
+                break;
+            if (done)
+                *at += count;
+            together = done;
+        }
     }
     return code;
 }

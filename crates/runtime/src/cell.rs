@@ -14,7 +14,7 @@ use crate::call::{Call, CallArray, SourceLocation};
 use crate::epochs::{Record, Routing};
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
-use crate::loaded_image::LoadedImage;
+use crate::loaded_image::{LoadedImage, LoadedSet};
 use crate::phase::{PhaseRef, SetRef};
 use crate::port::{By, CellPort, Context, PackFn, RawWords, ReadFn, Stopped, WireBuffers};
 use crate::requests::Requests;
@@ -484,16 +484,19 @@ impl<'w> Cell<'w> {
         lists: &CellLists,
         words: usize,
     ) -> Result<(), CellError> {
-        let loaded = &self.loaded.sets[set];
-        let (out, inn) = (loaded.outgoing.of(self.id), loaded.incoming.of(self.id));
-        let size = |list: &[u32]| list.len() * lists.block();
-        let sizes = (0..lists.send().len()).map(|place| size(lists.send().row(place)));
-        let wrong = self.wrong_buffers(set, Direction::Send, out, sizes).or_else(|| {
-            let sizes = (0..lists.receive().len()).map(|place| size(lists.receive().row(place)));
-            self.wrong_buffers(set, Direction::Receive, inn, sizes)
-        });
-        if let Some(error) = wrong {
-            return self.fail(error);
+        let (id, block) = (self.id, lists.block());
+        let LoadedSet { outgoing, incoming, .. } = &self.loaded.sets[set];
+        let ends = [
+            (Direction::Send, outgoing, lists.send()),
+            (Direction::Receive, incoming, lists.receive()),
+        ];
+        for (direction, connections, lists) in ends {
+            if !lists.fit(block, connections.words_of(id)) {
+                let sizes = (0..lists.len()).map(|place| lists.row(place).len());
+                let sizes = sizes.map(|list| list.saturating_mul(block));
+                let wrong = self.wrong_buffers(set, direction, connections.of(id), sizes);
+                return wrong.map_or(Ok(()), |error| self.fail(error));
+            }
         }
         match lists.words() {
             Some(needed) if needed <= words => Ok(()),

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use conset_ir::convert::index;
+use conset_ir::convert::{index, to_u64};
 
 use crate::word::Word;
 
@@ -164,6 +164,17 @@ impl Positions {
     #[inline]
     pub fn row(&self, place: usize) -> &[u32] {
         &self.positions[index(self.first[place])..index(self.first[place + 1])]
+    }
+
+    /// Whether there are as many lists as numbers, and each has so many words with `block` for a
+    /// position.
+    pub(crate) fn fit(&self, block: usize, words: &[u32]) -> bool {
+        let lengths = self.first.windows(2).map(|ends| u64::from(ends[1] - ends[0]));
+        let wide = to_u64(block);
+        self.len() == words.len()
+            && lengths
+                .zip(words)
+                .all(|(list, &words)| list.checked_mul(wide) == Some(u64::from(words)))
     }
 
     /// All lists together.

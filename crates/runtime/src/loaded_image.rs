@@ -1,5 +1,6 @@
 //! A loaded image, with the tables that every transport looks up.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use conset_fabric::{FaultKind, coverage_fault};
@@ -13,6 +14,8 @@ use crate::phase::PhaseName;
 pub(crate) struct CellConnections {
     first: Vec<u32>,
     ids: Vec<ConnectionId>,
+    /// The words of each.
+    words: Vec<u32>,
 }
 
 impl CellConnections {
@@ -31,11 +34,21 @@ impl CellConnections {
             ids[index(next[cell])] = id;
             next[cell] += 1;
         }
-        Self { first, ids }
+        let words = ids.iter().map(|&id| set.get(id).words).collect();
+        Self { first, ids, words }
     }
 
     pub(crate) fn of(&self, cell: CellId) -> &[ConnectionId] {
-        &self.ids[index(self.first[cell.index()])..index(self.first[cell.index() + 1])]
+        &self.ids[self.range(cell)]
+    }
+
+    /// The words of each connection of a cell.
+    pub(crate) fn words_of(&self, cell: CellId) -> &[u32] {
+        &self.words[self.range(cell)]
+    }
+
+    fn range(&self, cell: CellId) -> Range<usize> {
+        index(self.first[cell.index()])..index(self.first[cell.index() + 1])
     }
 }
 

@@ -28,6 +28,7 @@ fn launch(count: u32) -> u8 {
     let status = Command::new(env!("CONSET_MPIRUN"))
         .args(["-n", &count.to_string()])
         .arg(std::env::current_exe().expect("this program"))
+        .args(std::env::args_os().skip(1))
         .env("CONSET_MPI_BENCH", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

@@ -6,40 +6,14 @@
 //! while some are active, they and their buffers are leaked, so that there is no use after free.
 
 use std::ops::Range;
-use std::ptr::NonNull;
 
 use conset_ir::convert::to_u64;
 
+use super::aligned_buffer::AlignedBuffer;
 use super::comm::{Comm, call, lock};
 use super::ffi::{self, RawRequests, to_c_int};
 use super::raw_requests::WORDS_MAX;
 use crate::error::MpiError;
-
-/// Bytes at a fixed address, aligned to 8. Not freed unless asked.
-struct Buffer {
-    start: NonNull<u64>,
-    words: usize,
-}
-
-impl Buffer {
-    fn new(bytes: usize) -> Self {
-        let words = Box::leak(vec![0u64; bytes.div_ceil(8)].into_boxed_slice());
-        Self { words: words.len(), start: NonNull::from(words).cast() }
-    }
-
-    fn at(&self, bytes: &Range<usize>) -> *mut u8 {
-        assert!(bytes.start <= bytes.end && bytes.end <= self.words * 8);
-        self.start.as_ptr().cast::<u8>().wrapping_add(bytes.start)
-    }
-
-    /// Frees the bytes. The buffer is empty from then on.
-    fn free(&mut self) {
-        let words = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.words);
-        (self.start, self.words) = (NonNull::dangling(), 0);
-        // SAFETY: this is the box that `new` leaked; nothing refers to it any more.
-        drop(unsafe { Box::from_raw(words) });
-    }
-}
 
 /// What an active request transfers.
 struct Transfer {
@@ -71,7 +45,7 @@ pub(super) struct ByteRequests {
     comm: Comm,
     raw: *mut RawRequests,
     count: usize,
-    buffers: Vec<Buffer>,
+    buffers: Vec<AlignedBuffer>,
     active: Vec<Transfer>,
 }
 
@@ -88,16 +62,16 @@ impl ByteRequests {
             let text = "no memory".to_owned();
             return Err(MpiError::Call { what: "make requests", code: -1, text });
         }
-        let buffers = (0..buffers).map(|_| Buffer::new(0)).collect();
+        let buffers = (0..buffers).map(|_| AlignedBuffer::new(0)).collect();
         Ok(Self { comm: comm.clone(), raw, count, buffers, active: Vec::with_capacity(count) })
     }
 
     /// Makes a buffer, of which no request is active, at least so long. What was in it is lost if it
     /// grows.
     pub(super) fn reserve(&mut self, buffer: usize, bytes: usize) {
-        if self.buffers[buffer].words * 8 < bytes {
+        if self.buffers[buffer].len() < bytes {
             assert!(self.active.iter().all(|one| one.buffer != buffer), "MPI uses the buffer");
-            let mut old = std::mem::replace(&mut self.buffers[buffer], Buffer::new(bytes));
+            let mut old = std::mem::replace(&mut self.buffers[buffer], AlignedBuffer::new(bytes));
             old.free();
         }
     }
@@ -221,7 +195,7 @@ impl Drop for ByteRequests {
             let _lock = lock();
             // SAFETY: none is active, and the array is not used afterwards.
             unsafe { ffi::conset_requests_free(self.raw) };
-            self.buffers.iter_mut().for_each(Buffer::free);
+            self.buffers.iter_mut().for_each(AlignedBuffer::free);
         }
     }
 }

@@ -21,6 +21,16 @@ pub(super) fn to_c_int<N: TryInto<c_int>>(number: N) -> c_int {
     number.try_into().unwrap_or_else(|_| panic!("a number does not fit into a C int"))
 }
 
+/// A message that is sent by no persistent request: its first byte in the buffer, its words, and
+/// where it goes.
+#[repr(C)]
+pub(super) struct RawMessage {
+    pub(super) at: usize,
+    pub(super) count: c_int,
+    pub(super) peer: c_int,
+    pub(super) tag: c_int,
+}
+
 unsafe extern "C" {
     pub(super) fn conset_mpi_start(fit: *mut c_int) -> c_int;
     pub(super) fn conset_mpi_fit(fit: *mut c_int) -> c_int;
@@ -51,15 +61,14 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
-    pub(super) fn conset_send_now(
+    pub(super) fn conset_sends_now(
         comm: *mut RawComm,
         requests: *mut RawRequests,
-        at: c_int,
-        words: *const u8,
+        first: c_int,
+        buffer: *const u8,
+        messages: *const RawMessage,
         count: c_int,
         bytes: c_int,
-        peer: c_int,
-        tag: c_int,
     ) -> c_int;
     pub(super) fn conset_receive_init(
         comm: *mut RawComm,

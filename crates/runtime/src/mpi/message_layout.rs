@@ -21,6 +21,7 @@ use conset_ir::{
     PhaseId, Piece, SetImage, Steps, step_stages,
 };
 
+use super::aligned_buffer::ALIGNMENT;
 use super::ffi::to_c_int;
 use super::rank_map::RankMap;
 use super::raw_requests::MessageSpec;
@@ -372,9 +373,11 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// The message of a bundle; the buffer then has room for its head.
+    /// The message of a bundle, which begins at a line of a cache ([`super::aligned_buffer`]); the
+    /// buffer then has room for its head.
     fn push(&mut self, plan: &ExchangePlan<'_>, bundle: &Bundle, direction: Direction) {
         let head = plan.head;
+        self.room = self.room.next_multiple_of((ALIGNMENT / plan.size).max(1));
         let words = self.room..self.room + head + bundle.words();
         self.heads.push((words.start, bundle.end(direction).cell));
         self.room += head;
@@ -588,3 +591,6 @@ pub(super) fn find_unbalanced(
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

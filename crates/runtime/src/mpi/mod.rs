@@ -39,12 +39,13 @@
 //!
 //! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
-//! Modules, bottom up: `ffi` (the C shim), `raw_requests`, `comm`, `backoff`; `gather_at_root`,
-//! `message_queue` (single words, messages); `rank_map`, `message_layout` and `persistent_requests`
-//! (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which needs no run) and
-//! `walks` (the trees of a run); `run` with `consensus`, `unreceived`, `mismatch` and `failure`; and
-//! `port`.
+//! Modules, bottom up: `ffi` (the C shim), `aligned_buffer`, `raw_requests`, `comm`, `backoff`;
+//! `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout` and
+//! `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
+//! needs no run) and `walks` (the trees of a run); `run` with `consensus`, `unreceived`, `mismatch` and
+//! `failure`; and `port`.
 
+mod aligned_buffer;
 mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]

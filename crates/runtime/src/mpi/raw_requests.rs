@@ -7,12 +7,12 @@
 
 use std::ffi::c_int;
 use std::ops::Range;
-use std::ptr::NonNull;
 
 use conset_ir::convert::{to_u64, to_usize};
 
+use super::aligned_buffer::AlignedBuffer;
 use super::comm::{Comm, call, lock};
-use super::ffi::{self, RawRequests, to_c_int};
+use super::ffi::{self, RawMessage, RawRequests, to_c_int};
 use crate::error::MpiError;
 use crate::word::{bytes, bytes_mut};
 
@@ -44,64 +44,21 @@ pub(super) fn array(count: usize) -> Result<*mut RawRequests, MpiError> {
     Ok(raw)
 }
 
-/// Memory at a fixed address, which MPI may know. Not freed unless asked.
-struct Buffer {
-    start: NonNull<u64>,
-    /// In words of 64 bits.
-    len: usize,
-}
-
-impl Buffer {
-    /// Memory of so many bytes or a few more, aligned for every number.
-    fn new(bytes: usize) -> Self {
-        Self::from(vec![0; bytes.div_ceil(size_of::<u64>())])
-    }
-
-    fn from(words: Vec<u64>) -> Self {
-        let words = Box::leak(words.into_boxed_slice());
-        Self { len: words.len(), start: NonNull::from(words).cast() }
-    }
-
-    /// Where some of the bytes are.
-    fn at(&self, bytes: &Range<usize>) -> *mut u8 {
-        assert!(bytes.start <= bytes.end && bytes.end <= self.len * size_of::<u64>());
-        self.start.as_ptr().cast::<u8>().wrapping_add(bytes.start)
-    }
-
-    fn words(&self) -> &[u64] {
-        // SAFETY: the words were leaked by `from` and are freed by `free` alone.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-
-    fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as above, and `self` is borrowed for writing.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-
-    /// Frees the words. The buffer is empty from then on.
-    fn free(&mut self) {
-        let words = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len);
-        (self.start, self.len) = (NonNull::dangling(), 0);
-        // SAFETY: this is the box that `from` leaked; nothing refers to it any more.
-        drop(unsafe { Box::from_raw(words) });
-    }
-}
-
 /// Requests that are started again and again: receives first, sends after them.
 pub(super) struct PersistentRequests {
     raw: *mut RawRequests,
     comm: Comm,
     /// Bytes of a word.
     size: usize,
-    /// The sends that are no persistent requests, by their places among the sends.
-    immediate: Vec<Option<MessageSpec>>,
+    /// The sends, for those that are no persistent requests.
+    messages: Vec<RawMessage>,
     receives: usize,
     count: usize,
     /// Receives were started, and not all have been seen done; and so with sends.
     receiving: bool,
     sending: bool,
-    send: Buffer,
-    receive: Buffer,
+    send: AlignedBuffer,
+    receive: AlignedBuffer,
 }
 
 impl PersistentRequests {
@@ -115,21 +72,19 @@ impl PersistentRequests {
         is_immediate: &dyn Fn(usize) -> bool,
     ) -> Result<Self, MpiError> {
         let count = receives.len() + sends.len();
+        let messages = sends.iter().map(|message| raw_message(message, size));
+        let messages = messages.collect::<Result<_, MpiError>>()?;
         let requests = Self {
             raw: array(count)?,
             comm: comm.clone(),
             size,
-            immediate: sends
-                .iter()
-                .enumerate()
-                .map(|(at, message)| is_immediate(at).then(|| message.clone()))
-                .collect(),
+            messages,
             receives: receives.len(),
             count,
             receiving: false,
             sending: false,
-            send: Buffer::new(send_room * size),
-            receive: Buffer::new(receive_room * size),
+            send: AlignedBuffer::new(send_room * size),
+            receive: AlignedBuffer::new(receive_room * size),
         };
         for (at, message) in receives.iter().enumerate() {
             let (count, peer) = shape(message)?;
@@ -144,10 +99,13 @@ impl PersistentRequests {
                 }
             })?;
         }
-        for (at, message) in sends.iter().enumerate().filter(|&(at, _)| !is_immediate(at)) {
+        for (at, message) in sends.iter().enumerate() {
+            let words = requests.send.at(&requests.bytes_of(&message.words));
+            if is_immediate(at) {
+                continue;
+            }
             let (count, peer) = shape(message)?;
             let (at, bytes) = (to_c_int(requests.receives + at), to_c_int(size));
-            let words = requests.send.at(&requests.bytes_of(&message.words));
             call("set up a send", || {
                 // SAFETY: as above.
                 unsafe {
@@ -232,24 +190,23 @@ impl PersistentRequests {
         immediate: usize,
     ) -> Result<(), MpiError> {
         self.start(which.start..immediate)?;
-        for at in immediate..which.end {
-            let message = self.immediate[at - self.receives].as_ref();
-            let message = message.expect("the send is no persistent request");
-            let (count, peer) = shape(message)?;
-            let (at, bytes) = (to_c_int(at), to_c_int(self.size));
-            let words = self.send.at(&self.bytes_of(&message.words)).cast_const();
-            self.sending = true;
-            call("start an exchange", || {
-                // SAFETY: `at` is below the array's length, and its request is done or was never
-                // started; there are `count` words of so many bytes in a buffer that is neither moved
-                // nor dropped before it is done.
-                unsafe {
-                    let comm = self.comm.raw();
-                    ffi::conset_send_now(comm, self.raw, at, words, count, bytes, peer, message.tag)
-                }
-            })?;
+        if immediate >= which.end {
+            return Ok(());
         }
-        Ok(())
+        let messages = &self.messages[immediate - self.receives..which.end - self.receives];
+        let (first, count, size) =
+            (to_c_int(immediate), to_c_int(messages.len()), to_c_int(self.size));
+        let buffer = self.send.at(&(0..0)).cast_const();
+        self.sending = true;
+        call("start an exchange", || {
+            // SAFETY: the requests are in the array, and done or were never started; the messages lie
+            // in the buffer, as `new` has checked, which is neither moved nor dropped before they are
+            // done.
+            unsafe {
+                let (comm, messages) = (self.comm.raw(), messages.as_ptr());
+                ffi::conset_sends_now(comm, self.raw, first, buffer, messages, count, size)
+            }
+        })
     }
 
     /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to
@@ -336,6 +293,11 @@ impl Drop for PersistentRequests {
     }
 }
 
+fn raw_message(message: &MessageSpec, size: usize) -> Result<RawMessage, MpiError> {
+    let (count, peer) = shape(message)?;
+    Ok(RawMessage { at: message.words.start * size, count, peer, tag: message.tag })
+}
+
 fn shape(message: &MessageSpec) -> Result<(c_int, c_int), MpiError> {
     let found = to_u64(message.words.len());
     if found > WORDS_MAX {
@@ -347,7 +309,7 @@ fn shape(message: &MessageSpec) -> Result<(c_int, c_int), MpiError> {
 /// A request for one message.
 pub(super) struct SingleRequest {
     raw: *mut RawRequests,
-    words: Buffer,
+    words: AlignedBuffer,
     done: bool,
 }
 
@@ -360,11 +322,11 @@ impl SingleRequest {
         tag: i32,
     ) -> Result<Self, MpiError> {
         let (count, peer) = shape(&MessageSpec { words: 0..words.len(), rank, tag })?;
-        let single = Self { raw: array(1)?, words: Buffer::from(words), done: false };
+        let single = Self { raw: array(1)?, words: AlignedBuffer::from_words(words), done: false };
         call("send a message", || {
             // SAFETY: the words are kept, unchanged, until the request is done.
             unsafe {
-                let words = single.words.start.as_ptr();
+                let words = single.words.at(&(0..0)).cast();
                 ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
@@ -379,12 +341,15 @@ impl SingleRequest {
         tag: i32,
     ) -> Result<Self, MpiError> {
         let (count, peer) = shape(&MessageSpec { words: 0..words, rank, tag })?;
-        let single =
-            Self { raw: array(1)?, words: Buffer::new(words * size_of::<u64>()), done: false };
+        let single = Self {
+            raw: array(1)?,
+            words: AlignedBuffer::new(words * size_of::<u64>()),
+            done: false,
+        };
         call("receive a message", || {
             // SAFETY: the words are kept, untouched, until the request is done.
             unsafe {
-                let words = single.words.start.as_ptr();
+                let words = single.words.at(&(0..0)).cast();
                 ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
