@@ -131,7 +131,6 @@ fn nothing_is_silent_with_check_words() {
          |\n|---|---|---|---|\n{prices}"
     )
     .unwrap();
-    println!("{table}");
     if let Ok(path) = std::env::var("CONSET_FAULT_TABLE") {
         let text = std::fs::read_to_string(&path).unwrap();
         let (before, rest) = text.split_once(MARKS[0]).expect("the first mark");
