@@ -301,7 +301,7 @@ impl Agents {
 
     /// The cell whose agent has moved the most words in this context; the first one of equals.
     pub(crate) fn busiest(&self) -> Option<(CellId, u64)> {
-        let cell = |&port: &u32| CellId(if self.full_duplex { port / 2 } else { port });
+        let cell = |&port: &u32| self.cell_of(port);
         let words = self.used.iter().map(cell).map(|cell| (cell, self.words_of(cell)));
         words.filter(|cell| cell.1 > 0).max_by_key(|&(cell, words)| (words, Reverse(cell)))
     }
@@ -343,6 +343,17 @@ impl Agents {
     pub(crate) fn ports_of(&self, cell: CellId) -> impl Iterator<Item = u32> + use<> {
         let first = self.port_of(cell, Direction::Send);
         first..=self.port_of(cell, Direction::Receive).max(first)
+    }
+
+    /// The cell of a port.
+    pub(crate) fn cell_of(&self, port: u32) -> CellId {
+        CellId(if self.full_duplex { port / 2 } else { port })
+    }
+
+    /// The words of an open operation that have not started to move.
+    pub(crate) fn words_left(&self, number: u32) -> u32 {
+        let SubmittedOperation { port, slot, .. } = self.operations[index(number)];
+        self.ports[index(port)].slots[index(slot)].left
     }
 
     /// Lets a port begin nothing more; returns whether it would have been served or was idle, so that

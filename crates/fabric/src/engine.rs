@@ -22,9 +22,13 @@ use crate::base::{Base, BaseSnapshot};
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
 use crate::fast_forward::DetectorAction;
 use crate::fault::{FaultKind, GateProblem};
-use crate::injection::{FaultPlan, FaultPlanError, Injection, Part, keep_back};
+use crate::injection::Injection;
 use crate::payload::Payload;
 use crate::tables::{LoadedTables, TableRow};
+
+mod faults;
+
+pub(crate) use faults::LostWords;
 
 /// Number of an operation, from 0 after each context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,16 +136,6 @@ impl Engine {
         self
     }
 
-    /// The engine with faults of the hardware. It does not skip periods.
-    ///
-    /// # Errors
-    /// A part that the machine does not have.
-    pub fn with_faults(mut self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
-        self.injection = Some(Box::new(Injection::new(plan, &self.base.machine)?));
-        self.base.detector.disable();
-        Ok(self)
-    }
-
     /// The machine.
     pub fn machine(&self) -> &Arc<Machine> {
         &self.base.machine
@@ -204,51 +198,10 @@ impl Engine {
         self.access.clear();
         self.setup.iter_mut().for_each(DelayQueue::clear);
         self.epoch = self.epoch.map(|_| self.base.now);
-        if let Some(injection) = &mut self.injection {
-            // The links and ports of the new context are idle.
-            for (&link, turn) in &mut injection.links {
-                self.base.network.stop(link);
-                *turn = true;
-            }
-            for (&port, turn) in &mut injection.ports {
-                self.agents.stop(port);
-                *turn = true;
-            }
+        if self.injection.is_some() {
+            self.keep_stopped();
         }
         Ok(())
-    }
-
-    /// Stops the parts whose fault begins now and lets those go on whose stall ends.
-    #[cold]
-    fn inject(&mut self) {
-        let Some(injection) = &mut self.injection else { return };
-        let (network, agents) = (&mut self.base.network, &mut self.agents);
-        while let Some((part, stops)) = injection.take(self.base.now) {
-            match part {
-                Part::Link(link) if stops => {
-                    injection.links.insert(link, network.stop(link));
-                }
-                Part::Link(link) => {
-                    if injection.links.remove(&link) == Some(true) {
-                        network.resume(link);
-                    }
-                }
-                Part::Agent(cell) => {
-                    for port in agents.ports_of(cell) {
-                        if stops {
-                            injection.ports.insert(port, agents.stop(port));
-                        } else if injection.ports.remove(&port) == Some(true) {
-                            agents.resume(port);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether a part of the machine has stopped by a fault.
-    pub(crate) fn is_stopped(&self, part: Part) -> bool {
-        self.injection.as_ref().is_some_and(|injection| injection.is_stopped(part))
     }
 
     /// Whether a word or the opening of a stream is in progress, or a port waits for a planned start,
@@ -440,25 +393,26 @@ impl Engine {
         }
         let Some(now) = next else { return false };
         self.base.now = now;
-        if self.injection.is_some() {
-            self.inject();
-        }
         // All words arrive before any action starts.
         let mut transfers = self.base.in_flight.take_ended(now);
+        let mut spoiled = Vec::new();
+        if self.injection.is_some() {
+            self.inject();
+            spoiled = self.spoil(&mut transfers);
+        }
         self.base.network.arrive_all(&transfers);
         let mut ports = self.access.take_ended(now);
-        for &port in &ports {
-            self.agents.end_word(port, &mut self.base.network, data);
+        match &self.injection {
+            None => self.end_words(&ports, data),
+            Some(_) => self.end_spoiled_words(&ports, data),
         }
         let mut opened = self.setup.each_mut().map(|setup| setup.take_ended(now));
         for &port in opened.iter().flatten() {
             self.agents.end_setup(port, &self.base.network);
         }
-        if let Some(injection) = &mut self.injection {
-            keep_back(&mut injection.links, &mut transfers, |transfer| transfer.link());
-            for ports in [&mut ports].into_iter().chain(&mut opened) {
-                keep_back(&mut injection.ports, ports, |&port| port);
-            }
+        if self.injection.is_some() {
+            transfers.append(&mut spoiled);
+            self.hold_back(&mut transfers, [&mut ports].into_iter().chain(&mut opened));
         }
         self.base.network.serve_links(&transfers);
         self.agents.handle_reports(&mut self.base.network);
@@ -477,6 +431,14 @@ impl Engine {
             self.base.expired.push(key);
         }
         true
+    }
+
+    /// These ports have moved their words.
+    #[inline]
+    fn end_words(&mut self, ports: &[u32], data: &mut dyn Payload) {
+        for &port in ports {
+            self.agents.end_word(port, &mut self.base.network, data);
+        }
     }
 
     /// Moves the operations that finished since the last call into `into`, in order.

@@ -10,17 +10,19 @@
 //! [`FabricOptions::jitter`] delays them by a random number of clocks for each end of each stream,
 //! to model drifting clocks and slow programs. A late start costs time and nothing else.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use conset_ir::convert::to_u32;
-use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, SetImage};
+use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, PhaseImage, SetImage};
 
 use crate::coverage::Coverage;
-use crate::engine::{Engine, OperationId, Stop};
+use crate::detection::{CheckedPayload, Detection, ExchangeData, StreamTable};
+use crate::engine::{Engine, LostWords, OperationId, Stop};
 use crate::fault::{Fault, FaultKind};
 use crate::injection::{FaultPlan, FaultPlanError};
 use crate::order::OrderKeeper;
-use crate::payload::{Payload, synthetic_word};
+use crate::payload::{Payload, SetBuffers, synthetic_word};
 use crate::report::{ExchangeReport, PhaseReport};
 use crate::trace::{StreamSpan, Trace};
 use crate::wait_graph::{ProgramState, Programs};
@@ -44,6 +46,8 @@ pub struct FabricOptions {
     pub skip: bool,
     /// Delay planned starts, on a machine with timed starts.
     pub jitter: Option<Jitter>,
+    /// What notices wrong words. [`Fabric::exchange`] has no check words; [`Fabric::exchange_checked`] has.
+    pub detection: Detection,
 }
 
 /// Random delays of planned starts: 0 to `most` clocks for each end of each stream.
@@ -68,7 +72,13 @@ impl Jitter {
 
 impl Default for FabricOptions {
     fn default() -> Self {
-        Self { trace: false, count_errors: false, skip: true, jitter: None }
+        Self {
+            trace: false,
+            count_errors: false,
+            skip: true,
+            jitter: None,
+            detection: Detection::Simulator,
+        }
     }
 }
 
@@ -96,6 +106,12 @@ impl FabricOptions {
     pub fn jitter(self, jitter: Option<Jitter>) -> Self {
         Self { jitter, ..self }
     }
+
+    /// Sets [`FabricOptions::detection`].
+    #[must_use]
+    pub fn detection(self, detection: Detection) -> Self {
+        Self { detection, ..self }
+    }
 }
 
 /// Error counts of an exchange that continued after errors ([`FabricOptions::count_errors`]).
@@ -121,6 +137,10 @@ pub struct Fabric {
     options: FabricOptions,
     trace: Trace,
     errors: ErrorCounts,
+    /// The context that the last switch loaded, by set; only on a machine with faults.
+    loaded: Option<(u32, PhaseImage)>,
+    /// Exchanges begun.
+    exchanges: u64,
 }
 
 impl Fabric {
@@ -136,7 +156,8 @@ impl Fabric {
         if !options.skip {
             engine = engine.without_skipping();
         }
-        Self { image, engine, options, trace, errors: ErrorCounts::default() }
+        let errors = ErrorCounts::default();
+        Self { image, engine, options, trace, errors, loaded: None, exchanges: 0 }
     }
 
     /// The fabric with faults of the hardware. An exchange that needs a dead part ends in a deadlock whose last
@@ -146,6 +167,11 @@ impl Fabric {
     /// A part that the machine does not have.
     pub fn with_faults(self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
         Ok(Self { engine: self.engine.with_faults(plan)?, ..self })
+    }
+
+    /// The clock at which each fault of the plan acted first, in the order of the plan; empty without a plan.
+    pub fn faults_acted(&self) -> &[Option<u64>] {
+        self.engine.faults_acted()
     }
 
     /// The image.
@@ -182,6 +208,32 @@ impl Fabric {
         set: usize,
         data: &mut dyn Payload,
     ) -> Result<ExchangeReport, Fault> {
+        self.execute(set, |_, _| ExchangeData::Unchecked(data))
+    }
+
+    /// [`Fabric::exchange`] with check words on each stream ([`crate::detection`]), which the receivers verify.
+    ///
+    /// # Errors
+    /// As [`Fabric::exchange`], and a stream whose check words do not fit ([`FaultKind::CheckFailed`]).
+    ///
+    /// # Panics
+    /// If the buffers are of another set.
+    pub fn exchange_checked(
+        &mut self,
+        set: usize,
+        data: &mut SetBuffers,
+    ) -> Result<ExchangeReport, Fault> {
+        self.options.detection = Detection::Checked;
+        self.execute(set, |image, number| {
+            ExchangeData::Checked(CheckedPayload::new(data, StreamTable::new(image, number)))
+        })
+    }
+
+    fn execute<'a>(
+        &mut self,
+        set: usize,
+        data: impl FnOnce(&SetImage, u64) -> ExchangeData<'a>,
+    ) -> Result<ExchangeReport, Fault> {
         let image = self.image.clone();
         let Some(set_image) = image.sets().get(set) else {
             let kind = FaultKind::NoSet { index: set, sets: image.sets().len() };
@@ -189,11 +241,13 @@ impl Fabric {
         };
         let name = set_image.set.name();
         let mut run = SetExecution::new(set, set_image);
+        let mut data = data(set_image, self.exchanges);
+        self.exchanges += 1;
         let mut phases = Vec::with_capacity(set_image.phases.len().min(1 << 16));
         for phase in 0..set_image.phases.len() {
             let phase = PhaseId::from_index(phase);
             let report = self
-                .phase(&mut run, phase, data)
+                .phase(&mut run, phase, &mut data)
                 .map_err(|kind| self.fault(name, Some(phase), kind))?;
             phases.push(report);
         }
@@ -217,18 +271,28 @@ impl Fabric {
         &mut self,
         run: &mut SetExecution<'_>,
         phase: PhaseId,
-        data: &mut dyn Payload,
+        data: &mut ExchangeData<'_>,
     ) -> Result<PhaseReport, FaultKind> {
         let before = (self.engine.now(), self.engine.delivered(), self.engine.word_hops());
-        self.engine.switch(&run.image.phases[phase.index()])?;
+        let context = self.context(run, phase)?;
+        self.engine.switch(&context)?;
         if self.options.trace {
             let p = self.image.machine().parameters();
             self.trace.switch(run.set, phase, before.0, p.t_sync, p.t_phase);
         }
-        run.submit(&mut self.engine, phase, self.options.jitter)?;
+        let table = data.checked().map(CheckedPayload::table);
+        run.submit(&mut self.engine, &context, (phase, self.options.jitter, table))?;
+        if self.loaded.is_some() {
+            self.loaded = Some((run.set, context.into_owned()));
+        }
         let start = self.engine.now();
         let last_word = self.run_phase(run, phase, data)?;
         if self.engine.unfinished() > 0 {
+            if self.options.detection != Detection::Simulator
+                && let Some(lost) = self.engine.lost_words()
+            {
+                return Err(self.lost(lost, data));
+            }
             let deadlock = self.engine.explain(&*run);
             return Err(deadlock.expect("operations are unfinished"));
         }
@@ -251,28 +315,82 @@ impl Fabric {
         })
     }
 
+    /// The context of a phase, with the faults of its switch.
+    fn context<'a>(
+        &mut self,
+        run: &SetExecution<'a>,
+        phase: PhaseId,
+    ) -> Result<Cow<'a, PhaseImage>, FaultKind> {
+        let planned = Cow::Borrowed(&run.image.phases[phase.index()]);
+        if self.engine.faults_acted().is_empty() {
+            return Ok(planned);
+        }
+        let faults = self.engine.take_switch_faults();
+        if let Some(cell) = faults.absent {
+            return Err(FaultKind::Absent { cell, switch: faults.switch });
+        }
+        self.engine.pass(faults.late);
+        let machine = self.image.machine();
+        let none = PhaseImage::from_listed(machine.cell_count(), []);
+        let before = self.loaded.take().filter(|loaded| loaded.0 == run.set);
+        let before = before.map_or_else(|| none.clone(), |loaded| loaded.1);
+        // A marker: the context of this phase is stored when it is loaded.
+        self.loaded = Some((run.set, none.clone()));
+        if faults.contexts.is_empty() {
+            return Ok(planned);
+        }
+        let cells = machine.cells().map(|cell| {
+            let other = match faults.contexts.get(&cell) {
+                None => Some(&*planned),
+                Some(None) => Some(&before),
+                Some(Some(other)) => run.image.phases.get(other.index()),
+            };
+            (cell, other.unwrap_or(&none).cell(cell))
+        });
+        Ok(Cow::Owned(PhaseImage::from_listed(machine.cell_count(), cells)))
+    }
+
+    fn lost(&self, lost: LostWords, data: &ExchangeData<'_>) -> FaultKind {
+        let LostWords { operation, sent, received } = lost;
+        let state = data.state(self.engine.operation(operation));
+        let (connection, first_word) = (state.connection, state.first_word);
+        let damage = data.checked().and_then(|data| data.damage(connection, first_word));
+        let links = self.engine.links_to(operation);
+        FaultKind::LostWords {
+            cell: state.cell,
+            connection,
+            first_word,
+            sent,
+            received,
+            damage,
+            links,
+        }
+    }
+
     /// Runs until nothing is in progress; returns the clock at which the last operation finished.
     fn run_phase(
         &mut self,
         run: &mut SetExecution<'_>,
         phase: PhaseId,
-        data: &mut dyn Payload,
+        data: &mut ExchangeData<'_>,
     ) -> Result<Option<u64>, FaultKind> {
         let mut last_word = None;
         let mut finished = Vec::new();
         loop {
-            match self.engine.run(data) {
+            match self.engine.run(data.payload()) {
                 Stop::Finished => {
                     last_word = Some(self.engine.now());
                     self.engine.take_finished(&mut finished);
                     for &id in &finished {
-                        self.finish(run, phase, id);
+                        self.finish(run, phase, id, data)?;
                     }
                 }
                 Stop::Fault => {
                     let fault = self.engine.take_fault().expect("the engine stopped with a fault");
                     let countable = matches!(fault, FaultKind::WrongWord { .. });
-                    if !(self.options.count_errors && countable) {
+                    let is_seen = !self.options.count_errors
+                        && self.options.detection == Detection::Simulator;
+                    if is_seen || !countable {
                         return Err(fault);
                     }
                 }
@@ -282,16 +400,29 @@ impl Fabric {
         }
     }
 
-    fn finish(&mut self, run: &mut SetExecution<'_>, phase: PhaseId, id: OperationId) {
-        let done = self.engine.operation(id);
+    fn finish(
+        &mut self,
+        run: &mut SetExecution<'_>,
+        phase: PhaseId,
+        id: OperationId,
+        data: &ExchangeData<'_>,
+    ) -> Result<(), FaultKind> {
+        let done = data.state(self.engine.operation(id));
         if self.options.trace {
             let span = StreamSpan::new(run.set, phase, &done, self.engine.now());
             self.trace.streams.push(span);
         }
         if done.direction == Direction::Receive {
+            let damage = data.checked().and_then(|d| d.damage(done.connection, done.first_word));
+            if let Some(damage) = damage {
+                let (cell, connection) = (done.cell, done.connection);
+                let links = self.engine.links_to(id);
+                return Err(FaultKind::CheckFailed { cell, connection, damage, links });
+            }
             run.coverage.add(done.connection, done.first_word, done.words);
             run.order.received(&mut self.engine, done.connection, done.words);
         }
+        Ok(())
     }
 }
 
@@ -309,17 +440,19 @@ impl<'a> SetExecution<'a> {
         Self { set: to_u32(set), image, coverage, order }
     }
 
+    /// Submits the operation lists of a context.
     fn submit(
         &mut self,
         engine: &mut Engine,
-        phase: PhaseId,
-        jitter: Option<Jitter>,
+        context: &PhaseImage,
+        (phase, jitter, table): (PhaseId, Option<Jitter>, Option<&StreamTable>),
     ) -> Result<(), FaultKind> {
         self.order.switched();
-        for (cell, context) in self.image.phases[phase.index()].cells() {
-            for operation in context.operations {
-                let delayed = jitter.map(|jitter| jitter.delay(phase, operation));
-                self.order.submit(engine, cell, delayed.as_ref().unwrap_or(operation), true)?;
+        for (cell, context) in context.cells() {
+            for &operation in context.operations {
+                let delayed = jitter.map_or(operation, |jitter| jitter.delay(phase, &operation));
+                let checked = table.map_or(delayed, |table| table.with_check_words(&delayed));
+                self.order.submit(engine, cell, &checked, true)?;
             }
         }
         Ok(())

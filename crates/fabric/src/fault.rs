@@ -9,6 +9,8 @@ use std::fmt;
 
 use conset_ir::{CellId, ChannelId, ConnectionId, Direction, LinkId, PhaseId};
 
+use crate::detection::Damage;
+
 /// A fault of the emulated machine: the image or the program asked for something impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -145,6 +147,49 @@ pub enum FaultKind {
         extra: u64,
         /// Number of such connections.
         connections: usize,
+    },
+    /// A cell does not take part in a context switch.
+    #[error("context switch {switch} waits for {cell}, which does not take part")]
+    Absent {
+        /// The cell.
+        cell: CellId,
+        /// The number of the context switch since the image was loaded, from 0.
+        switch: u64,
+    },
+    /// All words of a stream were sent and none is on its way, but its receiver waits for more.
+    #[error(
+        "{cell} received {received} of the {sent} words that {connection} sent from word {first_word} on{}; \
+         none is on its way{}",
+        at(.damage),
+        route(.links)
+    )]
+    LostWords {
+        /// The receiver.
+        cell: CellId,
+        /// The connection.
+        connection: ConnectionId,
+        /// The index in the connection of the first word of the stream.
+        first_word: u32,
+        /// Words sent, with check words.
+        sent: u32,
+        /// Words received, with check words.
+        received: u32,
+        /// What the check words say, if there are any.
+        damage: Option<Damage>,
+        /// The links of the route, the last one first.
+        links: Vec<LinkId>,
+    },
+    /// The check words of a stream do not fit its words.
+    #[error("{cell}: the check words of {connection} do not fit: {damage}{}", route(.links))]
+    CheckFailed {
+        /// The receiver.
+        cell: CellId,
+        /// The connection.
+        connection: ConnectionId,
+        /// What is wrong, as far as the check words tell.
+        damage: Damage,
+        /// The links of the route, the last one first.
+        links: Vec<LinkId>,
     },
     /// A message that cannot be sent.
     #[error("{message} cannot be sent from {source_cell} to {target}: {problem}")]
@@ -404,6 +449,20 @@ fn verb(direction: &Direction) -> &'static str {
         Direction::Send => "send",
         Direction::Receive => "receive",
     }
+}
+
+fn at(damage: &Option<Damage>) -> String {
+    damage.map_or_else(String::new, |damage| format!(" ({damage})"))
+}
+
+/// The links on which something may have happened.
+fn route(links: &[LinkId]) -> String {
+    const SHOWN: usize = 12;
+    let mut names: Vec<String> = links.iter().rev().take(SHOWN).map(LinkId::to_string).collect();
+    if links.len() > SHOWN {
+        names.push(format!("{} more links", links.len() - SHOWN));
+    }
+    if names.is_empty() { String::new() } else { format!(" (route over {})", names.join(", ")) }
 }
 
 /// The waits as one sentence; only the first ones of a long chain.

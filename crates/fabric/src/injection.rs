@@ -1,4 +1,4 @@
-//! Faults of the hardware on purpose: parts of the machine that stop at a given clock.
+//! Faults of the hardware on purpose: parts that stop, words that links spoil, and wrong context switches.
 //!
 //! A [`FaultPlan`] is a text file of one fault a line, in which `#` begins a comment:
 //!
@@ -6,197 +6,49 @@
 //! link c0 -> c1 dead            # from the beginning
 //! cell c3 dead at 700
 //! cell c2 stalled 500 at 600
-//! link c5 -> c4 stalled 40
+//! cell c2 slow 3                # 3 clocks of rest after each word
+//! link c0 -> c1 drops word 17   # also duplicates, corrupts, reorders
+//! link c0 -> c1 corrupts words from 17
+//! cell c3 misses switch 2
+//! cell c3 late 500 at switch 2
+//! cell c3 keeps context at switch 2
+//! cell c3 loads p4 at switch 2
 //! ```
 //!
-//! | fault | what stops |
+//! | fault | what happens |
 //! |---|---|
-//! | `link A -> B` | all parallel links from the first cell to the second; a word on its way still arrives |
-//! | `cell C dead` | the agent of the cell, and all links from and to it |
-//! | `cell C stalled` | the agent of the cell; its links carry the words of others |
+//! | `link A -> B` stops | all parallel links from the first cell to the second stop; a word on its way still arrives |
+//! | `cell C dead` | the agent of the cell stops, and all links from and to it |
+//! | `cell C stalled` | the agent of the cell stops; its links carry the words of others |
+//! | `cell C slow` | the agent rests after each word and each opening of a stream |
+//! | a link spoils a word | [`WordEffect`]; words are counted from 0 over all parallel links together, in the order in which they arrive |
+//! | a cell switches wrongly | [`SwitchEffect`]; switches are counted from 0 |
 //!
-//! A dead part stops for ever, a stalled one for the given clocks. Clocks are counted from the loading of the
-//! image. A fault that falls into a context switch acts when the switch is over; that a cell misses the switch
-//! itself is not modelled. No word changes or gets lost: with a stall everything arrives, later; without a
-//! part that it needs, an exchange ends in a deadlock whose last wait names the part.
+//! A dead part stops for ever, a stalled one for the given clocks. Clocks, words and switches are counted from the
+//! loading of the image. A stop that falls into a context switch acts when the switch is over; dead cells take part
+//! in switches unless the plan says that they miss them. If several faults hit the same word, the first one of the
+//! plan acts. With a stall, a rest or a late cell everything arrives, later; without a part that it needs, an
+//! exchange ends in a deadlock whose last wait names the part. [`crate::detection`] describes how the other faults
+//! are noticed.
 //!
 //! A stopped link or port is one that is not idle and not on the ready list: nothing serves it, and the loops that
-//! move words need not know about faults. Only its next turn has to be kept for the end of the stall. A machine
+//! move words need not know about faults. Only its next turn has to be kept for the end of the stall. Words are
+//! spoiled as they arrive, and data as it is delivered, on paths that only a machine with a plan takes. A machine
 //! with a plan does not skip periods.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use conset_ir::convert::to_u32;
-use conset_ir::{CellId, Machine};
+use conset_ir::{CellId, ConnectionId, LinkId, Machine, PhaseId};
 
-/// Faults of the hardware, in any order.
-///
-/// ```
-/// use conset_fabric::FaultPlan;
-///
-/// let plan: FaultPlan = "cell c2 stalled 500 at 600\nlink c0 -> c1 dead".parse()?;
-/// assert_eq!(plan.to_string(), "cell c2 stalled 500 at 600\nlink c0 -> c1 dead\n");
-/// let error = "cell c2\n".parse::<FaultPlan>().unwrap_err();
-/// assert_eq!(error.to_string(), "line 1: expected `dead` or `stalled CLOCKS`, found the end of the line");
-/// # Ok::<(), conset_fabric::FaultPlanError>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FaultPlan {
-    /// The faults; printed one a line.
-    pub faults: Vec<PlannedFault>,
-}
+use crate::network::Tag;
+use crate::payload::Payload;
 
-/// A part of the machine that stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedFault {
-    /// The part.
-    pub part: FaultyPart,
-    /// From this clock.
-    pub from: u64,
-    /// For so many clocks; `None` for ever.
-    pub clocks: Option<u64>,
-}
+mod draw;
+mod plan;
 
-/// What stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultyPart {
-    /// All links from the first cell to the second.
-    Link(CellId, CellId),
-    /// A cell.
-    Cell(CellId),
-}
-
-impl fmt::Display for FaultyPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Link(source, target) => write!(f, "link {source} -> {target}"),
-            Self::Cell(cell) => write!(f, "cell {cell}"),
-        }
-    }
-}
-
-impl fmt::Display for FaultPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for PlannedFault { part, from, clocks } in &self.faults {
-            write!(f, "{part} ")?;
-            match clocks {
-                None => write!(f, "dead")?,
-                Some(clocks) => write!(f, "stalled {clocks}")?,
-            }
-            match from {
-                0 => writeln!(f)?,
-                from => writeln!(f, " at {from}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A plan that cannot be read, or that names a part which the machine does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FaultPlanError {
-    /// A line is not a fault.
-    #[error("line {line}: expected {expected}, found {found}")]
-    Line {
-        /// The line, from 1.
-        line: usize,
-        /// What was expected.
-        expected: &'static str,
-        /// What is there.
-        found: String,
-    },
-    /// The machine has no such part that works.
-    #[error("{0}: the machine has no such link that works; expected two neighbours")]
-    NoLink(FaultyPart),
-    /// The machine has no such cell that works.
-    #[error("{0}: the machine has no such cell that works")]
-    NoCell(FaultyPart),
-    /// The cell has no agent that could stall.
-    #[error(
-        "{0}: a switch has no agent that could stall; expected a cell with an agent, or `dead`"
-    )]
-    NoAgent(FaultyPart),
-}
-
-impl FromStr for FaultPlan {
-    type Err = FaultPlanError;
-
-    fn from_str(text: &str) -> Result<Self, FaultPlanError> {
-        let mut faults = Vec::new();
-        for (row, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default();
-            let mut words = Words { line: row + 1, words: line.split_whitespace() };
-            let Some(kind) = words.words.next() else { continue };
-            faults.push(words.fault(kind)?);
-        }
-        Ok(Self { faults })
-    }
-}
-
-/// The words of a line.
-struct Words<'a> {
-    line: usize,
-    words: std::str::SplitWhitespace<'a>,
-}
-
-impl Words<'_> {
-    fn fault(&mut self, kind: &str) -> Result<PlannedFault, FaultPlanError> {
-        let part = match kind {
-            "cell" => FaultyPart::Cell(self.cell()?),
-            "link" => {
-                let source = self.cell()?;
-                self.next("`->` and the cell to which the link leads", |word| {
-                    (word == "->").then_some(())
-                })?;
-                FaultyPart::Link(source, self.cell()?)
-            }
-            other => return Err(self.error("`link` or `cell`", Some(other))),
-        };
-        let what = "`dead` or `stalled CLOCKS`";
-        let is_dead = self.next(what, |word| match word {
-            "dead" => Some(true),
-            "stalled" => Some(false),
-            _ => None,
-        })?;
-        let clocks = if is_dead { None } else { Some(self.number()?) };
-        let from = match self.words.next() {
-            None => 0,
-            Some("at") => self.number()?,
-            Some(other) => return Err(self.error("`at CLOCK` or the end of the line", Some(other))),
-        };
-        match self.words.next() {
-            None => Ok(PlannedFault { part, from, clocks }),
-            Some(other) => Err(self.error("the end of the line", Some(other))),
-        }
-    }
-
-    fn cell(&mut self) -> Result<CellId, FaultPlanError> {
-        let number = |word: &str| word.strip_prefix('c')?.parse().ok().map(CellId);
-        self.next("a cell such as c3", number)
-    }
-
-    fn number(&mut self) -> Result<u64, FaultPlanError> {
-        self.next("a number of clocks", |word| word.parse().ok())
-    }
-
-    fn next<T>(
-        &mut self,
-        expected: &'static str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, FaultPlanError> {
-        let word = self.words.next();
-        word.and_then(read).ok_or_else(|| self.error(expected, word))
-    }
-
-    fn error(&self, expected: &'static str, found: Option<&str>) -> FaultPlanError {
-        let found =
-            found.map_or_else(|| "the end of the line".to_owned(), |word| format!("`{word}`"));
-        FaultPlanError::Line { line: self.line, expected, found }
-    }
-}
+pub use draw::FaultExtent;
+pub use plan::{FaultPlan, FaultPlanError, FaultyPart, PlannedFault, SwitchEffect, WordEffect};
 
 /// Something that stops by itself: a link, or the agent of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -205,51 +57,138 @@ pub(crate) enum Part {
     Agent(CellId),
 }
 
+/// A fault of words, and the words that its links have carried.
+#[derive(Clone, Copy, Debug)]
+struct WordFault {
+    /// Its place in the plan.
+    fault: usize,
+    effect: WordEffect,
+    word: u64,
+    repeats: bool,
+    carried: u64,
+}
+
+/// What happens at a context switch besides what should.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchFaults {
+    /// The number of the context switch since the image was loaded, from 0.
+    pub switch: u64,
+    /// The first cell that does not take part.
+    pub absent: Option<CellId>,
+    /// The clocks for which the other cells wait for the last one.
+    pub late: u64,
+    /// The cells with other contexts than the phase's: those of another phase, or (`None`) the ones that they have.
+    pub contexts: BTreeMap<CellId, Option<PhaseId>>,
+}
+
 /// The plan of a machine, and what of it acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Injection {
-    /// What begins (`true`) and ends, by clock; the next one last.
-    events: Vec<(u64, bool, Part)>,
+    /// What begins (`true`) and ends, by clock, with its place in the plan; the next one last.
+    events: Vec<(u64, bool, Part, usize)>,
     /// How many faults stop each part at present.
     stopped: BTreeMap<Part, u32>,
     /// Links and ports that stopped and would have had a turn.
     pub(crate) links: BTreeMap<u32, bool>,
     pub(crate) ports: BTreeMap<u32, bool>,
+    /// Slow cells: from which clock, for how many clocks, and the place in the plan.
+    slow: BTreeMap<CellId, Vec<(u64, u64, usize)>>,
+    /// Ports that rest, by the clock at which they go on.
+    resting: BTreeMap<u64, Vec<u32>>,
+    words: Vec<WordFault>,
+    /// The places in `words` of each link's faults.
+    words_of: BTreeMap<u32, Vec<usize>>,
+    /// Inverted bits of words that are on their way, by their tags.
+    corrupted: BTreeMap<(u32, u32), u32>,
+    /// Words that wait for the next one of their channel.
+    pub(crate) overtaken: BTreeMap<u32, Tag>,
+    switches: Vec<(usize, CellId, SwitchEffect, u64)>,
+    next_switch: u64,
+    /// The clock at which each fault of the plan acted first.
+    acted: Vec<Option<u64>>,
 }
 
 impl Injection {
     /// The plan for a machine, if that has all of its parts.
     pub(crate) fn new(plan: &FaultPlan, machine: &Machine) -> Result<Self, FaultPlanError> {
-        let mut events = Vec::new();
-        for &PlannedFault { part, from, clocks } in &plan.faults {
-            for stopped in parts(part, clocks.is_none(), machine)? {
-                let end = clocks.map(|clocks| from.saturating_add(clocks));
-                events.push((from, true, stopped));
-                events.extend(end.map(|end| (end, false, stopped)));
-            }
+        let mut this = Self {
+            events: Vec::new(),
+            stopped: BTreeMap::new(),
+            links: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            slow: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            words: Vec::new(),
+            words_of: BTreeMap::new(),
+            corrupted: BTreeMap::new(),
+            overtaken: BTreeMap::new(),
+            switches: Vec::new(),
+            next_switch: 0,
+            acted: vec![None; plan.faults.len()],
+        };
+        for (place, &fault) in plan.faults.iter().enumerate() {
+            this.add(place, fault, machine)?;
         }
         // At one clock, what begins comes first, so that no count falls below 0.
-        events.sort_by_key(|&(clock, begins, part)| (clock, !begins, part));
-        events.reverse();
-        let (links, ports) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { events, stopped: BTreeMap::new(), links, ports })
+        this.events.sort_by_key(|&(clock, begins, part, _)| (clock, !begins, part));
+        this.events.reverse();
+        Ok(this)
     }
 
-    /// The clock of the next event.
+    fn add(
+        &mut self,
+        place: usize,
+        fault: PlannedFault,
+        machine: &Machine,
+    ) -> Result<(), FaultPlanError> {
+        match fault {
+            PlannedFault::Stop { part, from, clocks } => {
+                for stopped in parts(part, clocks.is_none(), machine)? {
+                    let end = clocks.map(|clocks| from.saturating_add(clocks));
+                    self.events.push((from, true, stopped, place));
+                    self.events.extend(end.map(|end| (end, false, stopped, place)));
+                }
+            }
+            PlannedFault::Slow { cell, clocks, from } => {
+                check_agent(cell, machine)?;
+                if clocks > 0 {
+                    self.slow.entry(cell).or_default().push((from, clocks, place));
+                }
+            }
+            PlannedFault::Words { source, target, effect, word, repeats } => {
+                let number = self.words.len();
+                self.words.push(WordFault { fault: place, effect, word, repeats, carried: 0 });
+                for part in parts(FaultyPart::Link(source, target), true, machine)? {
+                    if let Part::Link(link) = part {
+                        self.words_of.entry(link).or_default().push(number);
+                    }
+                }
+            }
+            PlannedFault::Switch { cell, effect, switch } => {
+                check_agent(cell, machine)?;
+                self.switches.push((place, cell, effect, switch));
+            }
+        }
+        Ok(())
+    }
+
+    /// The clock of the next event of stops.
     pub(crate) fn next(&self) -> Option<u64> {
         self.events.last().map(|event| event.0)
     }
 
-    /// The clock at which the next stall ends, of the parts that are stopped now.
+    /// The clock at which the next stall of the parts that are stopped now, or the next rest, ends.
     pub(crate) fn next_end(&self) -> Option<u64> {
-        let is_end = |event: &&(u64, bool, Part)| !event.1 && self.is_stopped(event.2);
-        self.events.iter().rev().find(is_end).map(|event| event.0)
+        let is_end = |event: &&(u64, bool, Part, usize)| !event.1 && self.is_stopped(event.2);
+        let end = self.events.iter().rev().find(is_end).map(|event| event.0);
+        end.into_iter().chain(self.resting.keys().next().copied()).min()
     }
 
     /// Takes the next event until clock `now` that changes whether a part works: the part, and whether it stops.
     pub(crate) fn take(&mut self, now: u64) -> Option<(Part, bool)> {
         while self.next().is_some_and(|clock| clock <= now) {
-            let (_, begins, part) = self.events.pop()?;
+            let (clock, begins, part, fault) = self.events.pop()?;
+            self.acted[fault].get_or_insert(clock);
             let count = self.stopped.entry(part).or_default();
             *count = if begins { *count + 1 } else { *count - 1 };
             let changes = *count == u32::from(begins);
@@ -265,6 +204,128 @@ impl Injection {
 
     pub(crate) fn is_stopped(&self, part: Part) -> bool {
         self.stopped.contains_key(&part)
+    }
+
+    /// The clock at which each fault of the plan acted first.
+    pub(crate) fn acted(&self) -> &[Option<u64>] {
+        &self.acted
+    }
+
+    /// The clocks for which a cell rests after an action that ends at `now`.
+    pub(crate) fn rest(&mut self, cell: CellId, now: u64) -> u64 {
+        let mut clocks = 0u64;
+        for &(from, rest, fault) in self.slow.get(&cell).into_iter().flatten() {
+            if from <= now {
+                clocks = clocks.saturating_add(rest);
+                self.acted[fault].get_or_insert(now);
+            }
+        }
+        clocks
+    }
+
+    /// Whether cells are slow.
+    pub(crate) fn has_slow_cells(&self) -> bool {
+        !self.slow.is_empty()
+    }
+
+    /// Lets a port rest until a clock; the largest clock never comes.
+    pub(crate) fn begin_rest(&mut self, port: u32, until: u64) {
+        if until == u64::MAX {
+            return;
+        }
+        self.resting.entry(until).or_default().push(port);
+    }
+
+    /// The ports whose rest is over.
+    pub(crate) fn end_rests(&mut self, now: u64) -> Vec<u32> {
+        let later = self.resting.split_off(&now.saturating_add(1));
+        std::mem::replace(&mut self.resting, later).into_values().flatten().collect()
+    }
+
+    /// What was on its way in the last context is gone.
+    pub(crate) fn forget_words(&mut self) {
+        self.corrupted.clear();
+        self.overtaken.clear();
+        self.resting.clear();
+    }
+
+    /// Whether links have faults of words, or hold words back.
+    pub(crate) fn has_word_faults(&self) -> bool {
+        !self.words.is_empty()
+    }
+
+    /// Counts a word that arrives over a link; returns the fault that hits it, and the number of that fault.
+    pub(crate) fn hit(&mut self, link: u32) -> Option<(WordEffect, usize)> {
+        let mut hit = None;
+        for &number in self.words_of.get(&link)? {
+            let WordFault { effect, word, repeats, carried, .. } = self.words[number];
+            self.words[number].carried += 1;
+            if hit.is_none() && (carried == word || repeats && carried > word) {
+                hit = Some((effect, number));
+            }
+        }
+        hit
+    }
+
+    /// Notes that a fault of words acted.
+    pub(crate) fn note_hit(&mut self, number: usize, now: u64) {
+        self.acted[self.words[number].fault].get_or_insert(now);
+    }
+
+    /// Inverts a bit of a word that is on its way, another one for each word.
+    pub(crate) fn corrupt(&mut self, tag: Tag, link: u32) {
+        let bit = tag.index().wrapping_add(link.wrapping_mul(7)) % 32;
+        *self.corrupted.entry((tag.stream(), tag.index())).or_default() ^= 1 << bit;
+    }
+
+    /// The inverted bits of words that are on their way, if there are any.
+    pub(crate) fn corrupted(&self) -> Option<&BTreeMap<(u32, u32), u32>> {
+        (!self.corrupted.is_empty()).then_some(&self.corrupted)
+    }
+
+    /// The faults of the next context switch.
+    pub(crate) fn take_switch(&mut self, now: u64) -> SwitchFaults {
+        let mut faults = SwitchFaults { switch: self.next_switch, ..SwitchFaults::default() };
+        self.next_switch += 1;
+        for &(fault, cell, effect, switch) in &self.switches {
+            if switch != faults.switch {
+                continue;
+            }
+            self.acted[fault].get_or_insert(now);
+            let context = match effect {
+                SwitchEffect::Miss => {
+                    faults.absent.get_or_insert(cell);
+                    continue;
+                }
+                SwitchEffect::Late(clocks) => {
+                    faults.late = faults.late.max(clocks);
+                    continue;
+                }
+                SwitchEffect::Keep => None,
+                SwitchEffect::Load(phase) => Some(phase),
+            };
+            faults.contexts.insert(cell, context);
+        }
+        faults
+    }
+}
+
+/// Data whose words arrive with inverted bits.
+pub(crate) struct CorruptedPayload<'a> {
+    pub(crate) data: &'a mut dyn Payload,
+    pub(crate) corrupted: &'a BTreeMap<(u32, u32), u32>,
+}
+
+impl Payload for CorruptedPayload<'_> {
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        self.data.transfer(from, to);
+        if let Some(&bits) = self.corrupted.get(&(from.0.0, from.1)) {
+            self.data.invert(to, bits);
+        }
+    }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        self.data.invert(to, bits);
     }
 }
 
@@ -283,19 +344,30 @@ pub(crate) fn keep_back<T>(
     });
 }
 
+fn is_cell(cell: CellId, machine: &Machine) -> bool {
+    cell.index() < machine.cell_count() && machine.is_alive(cell)
+}
+
+fn check_agent(cell: CellId, machine: &Machine) -> Result<(), FaultPlanError> {
+    let part = FaultyPart::Cell(cell);
+    if !is_cell(cell, machine) {
+        return Err(FaultPlanError::NoCell(part));
+    }
+    if machine.is_endpoint(cell) { Ok(()) } else { Err(FaultPlanError::NoAgent(part)) }
+}
+
 /// The parts of the machine that a fault stops.
 fn parts(part: FaultyPart, dead: bool, machine: &Machine) -> Result<Vec<Part>, FaultPlanError> {
-    let is_cell = |cell: CellId| cell.index() < machine.cell_count() && machine.is_alive(cell);
-    let link = |id: conset_ir::LinkId| Part::Link(to_u32(id.index()));
+    let link = |id: LinkId| Part::Link(to_u32(id.index()));
     match part {
         FaultyPart::Link(source, target) => {
-            if !is_cell(source) || !is_cell(target) {
+            if !is_cell(source, machine) || !is_cell(target, machine) {
                 return Err(FaultPlanError::NoLink(part));
             }
             let links: Vec<Part> = machine.links_between(source, target).map(link).collect();
             if links.is_empty() { Err(FaultPlanError::NoLink(part)) } else { Ok(links) }
         }
-        FaultyPart::Cell(cell) if !is_cell(cell) => Err(FaultPlanError::NoCell(part)),
+        FaultyPart::Cell(cell) if !is_cell(cell, machine) => Err(FaultPlanError::NoCell(part)),
         FaultyPart::Cell(cell) => {
             let agent = machine.is_endpoint(cell).then_some(Part::Agent(cell));
             if !dead {

@@ -12,7 +12,8 @@
 //! | [`engine`] | time; the interface to the driver |
 //! | [`exchange`] | the phases of a set: context switch, operation lists |
 //! | [`order`] | the set's order between cells |
-//! | [`injection`] | parts that stop on purpose |
+//! | [`injection`] | faults of the hardware on purpose |
+//! | [`detection`] | counts and check words, by which cells notice such faults |
 //! | [`wait_graph`] | the explanation of deadlocks |
 //!
 //! Times are exact in clocks. With nothing else in the network, `m` words over `d` links take
@@ -27,9 +28,8 @@
 //!
 //! [`messages`] is the machine's other model, message passing, on the same links and channels.
 //!
-//! Not modelled: the reserved channels (no operation uses them), and faults of the hardware other than
-//! parts that stop ([`FaultPlan`]; of connections only). The fabric
-//! does not judge an image: a wrong image may run without a fault by chance. Only the checker
+//! Not modelled: the reserved channels (no operation uses them), and faults of the hardware
+//! ([`FaultPlan`]) in message passing. The fabric does not judge an image: a wrong image may run without a fault by chance. Only the checker
 //! rejects wrong images.
 //!
 //! # Example
@@ -84,10 +84,12 @@ mod base;
 pub mod check;
 mod coverage;
 mod delay_queue;
+pub mod detection;
 pub mod engine;
 pub mod exchange;
 mod fast_forward;
 pub mod fault;
+pub mod fault_run;
 pub mod injection;
 pub mod messages;
 mod network;
@@ -105,10 +107,15 @@ mod tests;
 
 pub use check::{Checked, run_checked, run_with};
 pub use coverage::coverage_fault;
+pub use detection::{CHECK_WORDS, Damage, Detection};
 pub use engine::{Engine, OperationId, OperationState, Stop, Submission};
 pub use exchange::{ErrorCounts, Fabric, FabricOptions, Jitter};
 pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, WaitCause, WaitEdge};
-pub use injection::{FaultPlan, FaultPlanError, FaultyPart, PlannedFault};
+pub use fault_run::{FaultRun, Outcome, run_with_faults};
+pub use injection::{
+    FaultExtent, FaultPlan, FaultPlanError, FaultyPart, PlannedFault, SwitchEffect, SwitchFaults,
+    WordEffect,
+};
 pub use order::OrderKeeper;
 pub use payload::{Payload, SetBuffers, synthetic_word};
 pub use report::{ExchangeReport, PhaseReport};

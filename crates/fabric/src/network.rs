@@ -33,6 +33,7 @@ use std::cmp::Reverse;
 mod channel;
 mod fast_forward;
 mod mixed_streams;
+mod word_faults;
 
 use crate::ready_list::ReadyList;
 use crate::round_robin::RoundRobin;
@@ -79,6 +80,11 @@ impl LinkTransfer {
     #[inline]
     pub(crate) fn link(&self) -> u32 {
         self.link
+    }
+
+    /// The channel that it enters.
+    pub(crate) fn to(&self) -> u32 {
+        self.to
     }
 }
 

@@ -17,6 +17,12 @@ pub trait Payload {
             self.transfer((from.0, from.1 + word), (to.0, to.1 + word));
         }
     }
+
+    /// The word that was just delivered to `to` arrived with these bits inverted. Only a machine with a
+    /// [`crate::FaultPlan`] calls it, and it must be implemented for data that such a machine carries.
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        let _ = (to, bits);
+    }
 }
 
 /// The words of every connection of a set, as sent and as received. Words have 64 bits here,
@@ -67,6 +73,12 @@ impl SetBuffers {
         &mut self.outgoing[row]
     }
 
+    /// Sets a word that a connection's target has received.
+    pub(crate) fn store(&mut self, (connection, word): (ConnectionId, u32), value: u64) {
+        let place = self.first[connection.index()] + index(word);
+        self.incoming[place] = value;
+    }
+
     /// The words that a connection's target has received.
     ///
     /// # Panics
@@ -89,6 +101,11 @@ impl Payload for SetBuffers {
         let words = index(words);
         let run = &self.outgoing[start..start + words];
         self.incoming[place..place + words].copy_from_slice(run);
+    }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        let place = self.first[to.0.index()] + index(to.1);
+        self.incoming[place] ^= u64::from(bits);
     }
 }
 

@@ -170,7 +170,8 @@ fn every_clock_of_a_small_exchange() {
 #[test]
 fn errors_of_plans() {
     let error = |text: &str| text.parse::<FaultPlan>().unwrap_err().to_string();
-    let ways = "`dead` or `stalled CLOCKS`";
+    let ways = "`dead`, `stalled CLOCKS`, `slow CLOCKS`, `misses switch N`, `late CLOCKS at switch N`, \
+                `keeps context at switch N` or `loads PHASE at switch N`";
     for (text, expected) in [
         ("\n# a\nwire c0", "line 3: expected `link` or `cell`, found `wire`".to_owned()),
         ("cell 3 dead", "line 1: expected a cell such as c3, found `3`".to_owned()),
@@ -187,6 +188,21 @@ fn errors_of_plans() {
             "link c0 c1 dead",
             "line 1: expected `->` and the cell to which the link leads, found `c1`".into(),
         ),
+        (
+            "link c0 -> c1 breaks",
+            "line 1: expected `dead`, `stalled CLOCKS`, `drops`, `duplicates`, `corrupts` or `reorders`, found \
+             `breaks`"
+                .into(),
+        ),
+        (
+            "link c0 -> c1 drops 3",
+            "line 1: expected `word N` or `words from N`, found `3`".into(),
+        ),
+        ("link c0 -> c1 drops words 3", "line 1: expected `from N`, found `3`".into()),
+        ("link c0 -> c1 drops word x", "line 1: expected a number, found `x`".into()),
+        ("cell c0 late 5 at 3", "line 1: expected `switch N`, found `3`".into()),
+        ("cell c0 loads 3 at switch 1", "line 1: expected a phase such as p1, found `3`".into()),
+        ("cell c0 keeps context", "line 1: expected `at switch N`, found the end of the line".into()),
     ] {
         assert_eq!(error(text), expected);
     }
@@ -199,6 +215,13 @@ fn errors_of_plans() {
         assert!(matches!(load(plan), FaultPlanError::NoLink(_)), "{plan}");
     }
     assert!(matches!(load("cell c4 stalled 1"), FaultPlanError::NoCell(_)));
-    let text = "link c0 -> c1 stalled 5\ncell c1 dead at 7\n";
+    for plan in ["cell c9 slow 1", "cell c4 misses switch 0"] {
+        assert!(matches!(load(plan), FaultPlanError::NoCell(_)), "{plan}");
+    }
+    let text = "link c0 -> c1 stalled 5\ncell c1 dead at 7\ncell c1 slow 3 at 9\ncell c1 slow 4\n\
+                link c0 -> c1 drops word 17\nlink c0 -> c1 duplicates words from 3\n\
+                link c0 -> c1 corrupts word 0\nlink c0 -> c1 reorders word 18446744073709551615\n\
+                cell c1 misses switch 2\ncell c1 late 500 at switch 2\ncell c1 keeps context at switch 0\n\
+                cell c1 loads p4 at switch 1\n";
     assert_eq!(text.parse::<FaultPlan>().unwrap().to_string(), text);
 }

@@ -72,4 +72,28 @@ impl Network {
             self.mixed.runs.remove(&row);
         }
     }
+
+    /// The last word of channel `row`, which must have one.
+    pub(crate) fn last_word(&self, row: u32) -> Tag {
+        if let Some((first, count)) = self.mixed.runs.get(&row).and_then(VecDeque::back) {
+            return first.plus(u64::from(*count - 1));
+        }
+        let channel = &self.channels[index(row)];
+        channel.head.plus(u64::from(channel.held - 1))
+    }
+
+    /// Removes the last word of channel `row` if its streams are mixed.
+    pub(super) fn pop_back_mixed(&mut self, row: u32) -> Option<Tag> {
+        let runs = self.mixed.runs.get_mut(&row)?;
+        let (first, count) = runs.back_mut().expect("there are two runs");
+        *count -= 1;
+        let tag = first.plus(u64::from(*count));
+        if *count == 0 {
+            runs.pop_back();
+        }
+        if runs.len() == 1 {
+            self.mixed.runs.remove(&row);
+        }
+        Some(tag)
+    }
 }

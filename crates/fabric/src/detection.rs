@@ -1,0 +1,327 @@
+//! How cells notice faults of the hardware: by counting words, or also by check words.
+//!
+//! The simulator knows the identity of every word. Hardware does not: a cell sees a sequence of values. There are
+//! two modes, which use only what cells can see:
+//!
+//! * [`Detection::Plain`] counts words at both ends of each stream. A receiver that waits although all words have
+//!   been sent and none is on its way has lost words. Words that are left in a channel at the end of a phase are
+//!   excess words. Changed values are not noticed.
+//! * [`Detection::Checked`] appends [`CHECK_WORDS`] check words to each stream. They are two weighted sums of
+//!   the stream's values, the second one by position, modulo 2^61 - 1, as in a Reed-Solomon code; they
+//!   start with the identity of the stream (connection, first word, number of words) and the number of the exchange.
+//!   The receiver computes the same sums. They differ if one word is changed, if two words change places, or if
+//!   words are lost, repeated, or of another stream, except with a probability of about 2^-61 where the values of
+//!   several words change. Of a single wrong, missing or repeated word and of two neighbours exchanged, the index
+//!   follows from the sums ([`Damage`]).
+//!
+//! The price of the second mode is the check words: they are sent like others and take the same clocks. The receiver
+//! verifies a stream after its last word, before the phase ends.
+//!
+//! Words are of 64 bits here, whatever the word size of the machine. On a machine of shorter words the sums would be
+//! shorter, or take more words.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::{ConnectionId, Direction, Operation, SetImage};
+
+use crate::engine::OperationState;
+use crate::payload::{Payload, SetBuffers};
+
+/// Check words of a stream.
+pub const CHECK_WORDS: u32 = 2;
+
+/// Sums are taken modulo this prime.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// What notices that words are wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detection {
+    /// The simulator compares the identity of every word that is delivered. It does not see inverted bits.
+    #[default]
+    Simulator,
+    /// Cells count words.
+    Plain,
+    /// Cells count words and verify check words.
+    Checked,
+}
+
+/// What the check words of a stream say is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// One word of the connection has a wrong value.
+    Wrong(u32),
+    /// A word and the next one have changed places.
+    Exchanged(u32),
+    /// A word has come twice.
+    Repeated(u32),
+    /// A word is missing.
+    Missing(u32),
+    /// A check word is wrong.
+    CheckWord,
+    /// Several of these words, from the first number to the last, or the identity of the stream.
+    Several(u32, u32),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(word) => write!(f, "word {word} is wrong"),
+            Self::Exchanged(word) => write!(f, "word {word} and the next one are exchanged"),
+            Self::Repeated(word) => write!(f, "word {word} came twice"),
+            Self::Missing(word) => write!(f, "word {word} is missing"),
+            Self::CheckWord => f.write_str("a check word is wrong"),
+            Self::Several(first, last) => write!(f, "the words from {first} to {last} do not fit"),
+        }
+    }
+}
+
+/// A stream of a set: a connection or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Stream {
+    connection: ConnectionId,
+    first: u32,
+    words: u32,
+    /// The index of its first word in the engine, where the check words of earlier parts come before it.
+    place: u32,
+}
+
+/// The streams of a set with their check words.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamTable {
+    /// By connection and first word.
+    streams: Vec<Stream>,
+    exchange: u64,
+}
+
+impl StreamTable {
+    /// The streams of a set; `exchange` is the number of this exchange.
+    pub(crate) fn new(image: &SetImage, exchange: u64) -> Self {
+        let cells = image.phases.iter().flat_map(|phase| phase.cells());
+        let operations = cells.flat_map(|(_, context)| context.operations);
+        let mut streams: Vec<Stream> = operations
+            .filter(|operation| operation.direction == Direction::Receive)
+            .map(|o| Stream {
+                connection: o.connection,
+                first: o.first_word,
+                words: o.words,
+                place: 0,
+            })
+            .collect();
+        streams.sort_unstable();
+        let mut parts = 0u32;
+        for row in 0..streams.len() {
+            let is_next = row > 0 && streams[row - 1].connection == streams[row].connection;
+            parts = if is_next { parts + 1 } else { 0 };
+            let stream = &mut streams[row];
+            stream.place = stream.first.saturating_add(parts.saturating_mul(CHECK_WORDS));
+        }
+        Self { streams, exchange }
+    }
+
+    /// The stream that begins with a word of a connection.
+    fn find(&self, connection: ConnectionId, first: u32) -> Option<usize> {
+        self.streams.binary_search_by_key(&(connection, first), |s| (s.connection, s.first)).ok()
+    }
+
+    /// The stream of a word in the engine, and the word's number in it.
+    fn locate(&self, (connection, word): (ConnectionId, u32)) -> Option<(usize, u32)> {
+        let after = self.streams.partition_point(|s| (s.connection, s.place) <= (connection, word));
+        let row = after.checked_sub(1)?;
+        let stream = &self.streams[row];
+        (stream.connection == connection).then(|| (row, word - stream.place))
+    }
+
+    /// An operation with its check words.
+    pub(crate) fn with_check_words(&self, operation: &Operation) -> Operation {
+        let place = self.find(operation.connection, operation.first_word);
+        let first_word = place.map_or(operation.first_word, |row| self.streams[row].place);
+        let words = operation.words.saturating_add(CHECK_WORDS);
+        Operation { first_word, words, ..*operation }
+    }
+
+    /// The state of an operation without its check words.
+    pub(crate) fn without_check_words(&self, state: OperationState) -> OperationState {
+        let place = self.locate((state.connection, state.first_word));
+        let first_word = place.map_or(state.first_word, |(row, _)| self.streams[row].first);
+        OperationState { first_word, words: state.words - CHECK_WORDS, ..state }
+    }
+
+    /// The sums of a stream's values.
+    fn sums(&self, stream: &Stream, values: impl IntoIterator<Item = u64>) -> [u64; 2] {
+        let mut sums = [
+            u64::from(stream.connection.0) | (self.exchange & 0xff_ffff) << 32,
+            u64::from(stream.first) ^ u64::from(stream.words) << 29,
+        ];
+        for (weight, value) in (1..).zip(values) {
+            sums[0] = add(sums[0], value % PRIME);
+            sums[1] = add(sums[1], times(value % PRIME, weight));
+        }
+        sums.map(|sum| sum % PRIME)
+    }
+}
+
+fn add(a: u64, b: u64) -> u64 {
+    (a % PRIME + b % PRIME) % PRIME
+}
+
+fn minus(a: u64, b: u64) -> u64 {
+    add(a, PRIME - b % PRIME)
+}
+
+fn times(a: u64, b: u64) -> u64 {
+    let product = u128::from(a % PRIME) * u128::from(b % PRIME) % u128::from(PRIME);
+    u64::try_from(product).expect("a remainder of 61 bits")
+}
+
+/// The data of an exchange, and the values that the receivers of its streams have got.
+pub(crate) struct CheckedPayload<'a> {
+    data: &'a mut SetBuffers,
+    table: StreamTable,
+    /// By stream.
+    received: BTreeMap<usize, Vec<u64>>,
+    /// The check words that sources have computed, by stream.
+    sent: BTreeMap<usize, [u64; 2]>,
+}
+
+impl<'a> CheckedPayload<'a> {
+    pub(crate) fn new(data: &'a mut SetBuffers, table: StreamTable) -> Self {
+        Self { data, table, received: BTreeMap::new(), sent: BTreeMap::new() }
+    }
+
+    /// The streams.
+    pub(crate) fn table(&self) -> &StreamTable {
+        &self.table
+    }
+
+    /// The value that the source sends as a word.
+    fn value(&mut self, from: (ConnectionId, u32)) -> u64 {
+        let Some((row, word)) = self.table.locate(from) else { return 0 };
+        let stream = self.table.streams[row];
+        let all = self.data.outgoing(stream.connection);
+        if word < stream.words {
+            return all[index(stream.first + word)];
+        }
+        let own = all[index(stream.first)..][..index(stream.words)].iter().copied();
+        let table = &self.table;
+        let sums = *self.sent.entry(row).or_insert_with(|| table.sums(&stream, own));
+        sums[index(word - stream.words).min(1)]
+    }
+
+    /// What is wrong with a stream of which all words have been received, or one word less.
+    pub(crate) fn damage(&self, connection: ConnectionId, first_word: u32) -> Option<Damage> {
+        let row = self.table.find(connection, first_word)?;
+        let received = self.received.get(&row).map_or(&[][..], Vec::as_slice);
+        diagnose(&self.table, &self.table.streams[row], received)
+    }
+}
+
+impl Payload for CheckedPayload<'_> {
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        let value = self.value(from);
+        let Some((row, word)) = self.table.locate(to) else { return };
+        let stream = self.table.streams[row];
+        if word < stream.words {
+            self.data.store((stream.connection, stream.first + word), value);
+        }
+        self.received.entry(row).or_default().push(value);
+    }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        let Some((row, word)) = self.table.locate(to) else { return };
+        let stream = self.table.streams[row];
+        if word < stream.words {
+            self.data.invert((stream.connection, stream.first + word), bits);
+        }
+        if let Some(last) = self.received.get_mut(&row).and_then(|values| values.last_mut()) {
+            *last ^= u64::from(bits);
+        }
+    }
+}
+
+/// Compares the values of a stream, of which the last two are the check words, with the check words.
+fn diagnose(table: &StreamTable, stream: &Stream, received: &[u64]) -> Option<Damage> {
+    let words = index(stream.words);
+    let number = |place: usize| stream.first + to_u32(place);
+    let several = Damage::Several(stream.first, stream.first + (stream.words - 1));
+    if received.len() == words + 1 {
+        return Some(missing(table, stream, received).map_or(several, Damage::Missing));
+    }
+    if received.len() != words + 2 {
+        return Some(several);
+    }
+    let (values, check) = received.split_at(words);
+    let sums = table.sums(stream, values.iter().copied());
+    let differences = [minus(check[0], sums[0]), minus(check[1], sums[1])];
+    if differences == [0, 0] && check.iter().all(|&word| word < PRIME) {
+        return None;
+    }
+    if differences[0] == 0 {
+        let is_pair = |pair: &[u64]| minus(pair[0], pair[1]) == differences[1];
+        let place = values.windows(2).position(is_pair);
+        return Some(place.map_or(Damage::CheckWord, |place| Damage::Exchanged(number(place))));
+    }
+    if differences[1] == 0 || sums == [check[1], check[0]] {
+        return Some(Damage::CheckWord);
+    }
+    let is_place = |&place: &usize| times(differences[0], to_u64(place) + 1) == differences[1];
+    if let Some(place) = (0..words).find(is_place) {
+        return Some(Damage::Wrong(number(place)));
+    }
+    // The last word may have changed places with the first check word.
+    let exchanged = values[..words - 1].iter().chain(&check[..1]).copied();
+    if table.sums(stream, exchanged) == [values[words - 1], check[1]] {
+        return Some(Damage::Exchanged(number(words - 1)));
+    }
+    // With a repeated word, the second check word is still in the channel.
+    let all = &received[..=words];
+    let sum = table.sums(stream, all.iter().copied())[0];
+    let is_repeated =
+        |place: &usize| all[*place] == all[place + 1] && minus(sum, all[*place]) == check[1];
+    Some((0..words).find(is_repeated).map_or(several, |place| Damage::Repeated(number(place))))
+}
+
+/// The number of the only missing word of a stream, if there is one that fits.
+fn missing(table: &StreamTable, stream: &Stream, received: &[u64]) -> Option<u32> {
+    let (values, check) = received.split_at(received.len() - 2);
+    let [plain, mut weighted] = table.sums(stream, values.iter().copied());
+    let value = minus(check[0], plain);
+    // Going through the places from the last one, each value behind the gap weighs one more.
+    for place in (0..=values.len()).rev() {
+        if add(weighted, times(value, to_u64(place) + 1)) == check[1] {
+            return Some(stream.first + to_u32(place));
+        }
+        if let Some(&before) = place.checked_sub(1).and_then(|before| values.get(before)) {
+            weighted = add(weighted, before);
+        }
+    }
+    None
+}
+
+/// The data of an exchange, with or without check words.
+pub(crate) enum ExchangeData<'a> {
+    Unchecked(&'a mut dyn Payload),
+    Checked(CheckedPayload<'a>),
+}
+
+impl ExchangeData<'_> {
+    pub(crate) fn payload(&mut self) -> &mut dyn Payload {
+        match self {
+            Self::Unchecked(data) => &mut **data,
+            Self::Checked(data) => data,
+        }
+    }
+
+    pub(crate) fn checked(&self) -> Option<&CheckedPayload<'_>> {
+        match self {
+            Self::Unchecked(_) => None,
+            Self::Checked(data) => Some(data),
+        }
+    }
+
+    /// The state of an operation without its check words.
+    pub(crate) fn state(&self, state: OperationState) -> OperationState {
+        self.checked().map_or(state, |data| data.table().without_check_words(state))
+    }
+}

@@ -1,0 +1,248 @@
+//! The machine with faults of the hardware ([`crate::injection`]): what a plan does to links, ports and words.
+
+use conset_ir::convert::{index, to_u32};
+use conset_ir::{Direction, Feed, LinkId};
+
+use super::{Engine, OperationId};
+use crate::agents::OperationStage;
+use crate::injection::{
+    CorruptedPayload, FaultPlan, FaultPlanError, Injection, Part, SwitchFaults, WordEffect,
+    keep_back,
+};
+use crate::network::{LinkTransfer, Tag};
+use crate::payload::Payload;
+
+/// An open receive operation whose words were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LostWords {
+    pub(crate) operation: OperationId,
+    pub(crate) sent: u32,
+    pub(crate) received: u32,
+}
+
+impl Engine {
+    /// The engine with faults of the hardware. It does not skip periods.
+    ///
+    /// # Errors
+    /// A part that the machine does not have.
+    pub fn with_faults(mut self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
+        self.injection = Some(Box::new(Injection::new(plan, &self.base.machine)?));
+        self.base.detector.disable();
+        Ok(self)
+    }
+
+    /// The clock at which each fault of the plan acted first, in the order of the plan; empty without a plan.
+    pub fn faults_acted(&self) -> &[Option<u64>] {
+        self.injection.as_ref().map_or(&[], |injection| injection.acted())
+    }
+
+    /// The faults of the next context switch, which the driver carries out: the engine knows neither the other
+    /// phases nor how the cells reach the switch. To be called once before each [`Engine::switch`] or
+    /// [`Engine::load`].
+    pub fn take_switch_faults(&mut self) -> SwitchFaults {
+        let now = self.base.now;
+        self.injection.as_mut().map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
+    }
+
+    /// Lets clocks pass in which nothing is in progress and no timer expires.
+    pub(crate) fn pass(&mut self, clocks: u64) {
+        self.base.now = self.base.now.saturating_add(clocks);
+    }
+
+    /// The links and ports of a new context are idle; those that are stopped have their turn later.
+    #[cold]
+    pub(super) fn keep_stopped(&mut self) {
+        let Some(injection) = &mut self.injection else { return };
+        injection.forget_words();
+        for (&link, turn) in &mut injection.links {
+            self.base.network.stop(link);
+            *turn = true;
+        }
+        for (&port, turn) in &mut injection.ports {
+            self.agents.stop(port);
+            *turn = true;
+        }
+    }
+
+    /// Stops the parts whose fault begins now and lets those go on whose stall or rest ends.
+    #[cold]
+    pub(super) fn inject(&mut self) {
+        let Some(injection) = &mut self.injection else { return };
+        let (network, agents) = (&mut self.base.network, &mut self.agents);
+        for port in injection.end_rests(self.base.now) {
+            match injection.ports.get_mut(&port) {
+                Some(turn) => *turn = true,
+                None => agents.resume(port),
+            }
+        }
+        while let Some((part, stops)) = injection.take(self.base.now) {
+            match part {
+                Part::Link(link) if stops => {
+                    injection.links.insert(link, network.stop(link));
+                }
+                Part::Link(link) => {
+                    if injection.links.remove(&link) == Some(true) {
+                        network.resume(link);
+                    }
+                }
+                Part::Agent(cell) => {
+                    for port in agents.ports_of(cell) {
+                        if stops {
+                            injection.ports.insert(port, agents.stop(port));
+                        } else if injection.ports.remove(&port) == Some(true) {
+                            agents.resume(port);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets faulty links spoil the words that arrive now. Moves the words that need nothing else to be done for
+    /// their arrival from `transfers` into the result.
+    #[cold]
+    pub(super) fn spoil(&mut self, transfers: &mut Vec<LinkTransfer>) -> Vec<LinkTransfer> {
+        let mut spoiled = Vec::new();
+        if self.injection.as_ref().is_some_and(|injection| injection.has_word_faults()) {
+            transfers.retain(|&transfer| {
+                let arrives = !self.spoil_word(transfer);
+                if !arrives {
+                    spoiled.push(transfer);
+                }
+                arrives
+            });
+        }
+        spoiled
+    }
+
+    /// Handles a word that is spoiled, or that another one waits for; returns whether it did.
+    fn spoil_word(&mut self, transfer: LinkTransfer) -> bool {
+        let Some(injection) = &mut self.injection else { return false };
+        let to = transfer.to();
+        let hit = injection.hit(transfer.link());
+        let overtaken = injection.overtaken.remove(&to);
+        if hit.is_none() && overtaken.is_none() {
+            return false;
+        }
+        let tag = self.base.network.last_word(to);
+        let is_last = !self.has_next(tag);
+        let Some(injection) = &mut self.injection else { return false };
+        let effect = hit.map(|hit| hit.0);
+        let acts = effect != Some(WordEffect::Reorder) || overtaken.is_none() && !is_last;
+        if let Some((_, number)) = hit.filter(|_| acts) {
+            injection.note_hit(number, self.base.now);
+        }
+        let network = &mut self.base.network;
+        match effect.filter(|_| acts) {
+            Some(WordEffect::Drop) => {
+                network.lose(to);
+            }
+            Some(WordEffect::Reorder) => {
+                injection.overtaken.insert(to, network.lose(to));
+            }
+            Some(WordEffect::Duplicate) => {
+                network.arrive_all(&[transfer]);
+                network.insert(to, tag);
+            }
+            Some(WordEffect::Corrupt) => {
+                injection.corrupt(tag, transfer.link());
+                network.arrive_all(&[transfer]);
+            }
+            None => network.arrive_all(&[transfer]),
+        }
+        if let Some(earlier) = overtaken {
+            network.insert(to, earlier);
+        }
+        true
+    }
+
+    /// Whether the stream of a word has another word after it.
+    fn has_next(&self, tag: Tag) -> bool {
+        self.agents.operations.iter().any(|operation| {
+            let place = tag.index().checked_sub(operation.first);
+            operation.direction == Direction::Send
+                && operation.connection.0 == tag.stream()
+                && place.is_some_and(|place| place + 1 < operation.words)
+        })
+    }
+
+    /// These ports have moved their words, some of which may have been corrupted.
+    #[cold]
+    pub(super) fn end_spoiled_words(&mut self, ports: &[u32], data: &mut dyn Payload) {
+        let injection = self.injection.take();
+        match injection.as_ref().and_then(|injection| injection.corrupted()) {
+            Some(corrupted) => self.end_words(ports, &mut CorruptedPayload { data, corrupted }),
+            None => self.end_words(ports, data),
+        }
+        self.injection = injection;
+    }
+
+    /// Removes the links and ports that are stopped, and the ports that have to rest, from those that are served.
+    #[cold]
+    pub(super) fn hold_back<'a>(
+        &mut self,
+        transfers: &mut Vec<LinkTransfer>,
+        port_lists: impl Iterator<Item = &'a mut Vec<u32>>,
+    ) {
+        let Some(injection) = &mut self.injection else { return };
+        keep_back(&mut injection.links, transfers, |transfer| transfer.link());
+        for ports in port_lists {
+            if injection.has_slow_cells() {
+                let now = self.base.now;
+                ports.retain(|&port| {
+                    let clocks = injection.rest(self.agents.cell_of(port), now);
+                    if clocks > 0 {
+                        injection.begin_rest(port, now.saturating_add(clocks));
+                    }
+                    clocks == 0
+                });
+            }
+            keep_back(&mut injection.ports, ports, |&port| port);
+        }
+    }
+
+    /// Whether a part of the machine has stopped by a fault.
+    pub(crate) fn is_stopped(&self, part: Part) -> bool {
+        self.injection.as_ref().is_some_and(|injection| injection.is_stopped(part))
+    }
+
+    /// The first open receive operation that waits for words although all have been sent and none is on its way,
+    /// after [`Engine::run`] has returned [`super::Stop::Idle`].
+    pub(crate) fn lost_words(&self) -> Option<LostWords> {
+        let operations = self.agents.operations.iter().enumerate();
+        operations.filter(|(_, o)| o.direction == Direction::Receive).find_map(|(number, o)| {
+            if o.stage != OperationStage::Open {
+                return None;
+            }
+            let is_sent = |other: &&crate::agents::SubmittedOperation| {
+                let same = (other.connection, other.first) == (o.connection, o.first);
+                same && other.direction == Direction::Send
+                    && other.stage == OperationStage::Finished
+            };
+            let sent = self.agents.operations.iter().find(is_sent)?.words;
+            let on_way = |row: u32| {
+                self.base.network.head(row).is_some_and(|tag| tag.stream() == o.connection.0)
+            };
+            if self.base.network.occupied().any(|(row, _)| on_way(row)) {
+                return None;
+            }
+            let received = o.words - self.agents.words_left(to_u32(number));
+            Some(LostWords { operation: OperationId(to_u32(number)), sent, received })
+        })
+    }
+
+    /// The links over which the words of a receive operation come, the last one first.
+    pub(crate) fn links_to(&self, operation: OperationId) -> Vec<LinkId> {
+        let mut row = self.agents.operations[index(operation.0)].row;
+        let mut links = Vec::new();
+        while let Feed::Link(link) = self.tables.rows[index(row)].feed {
+            links.push(link);
+            let channels = self.base.network.channels.iter();
+            let Some(before) = channels.into_iter().position(|c| c.next() == Some(row)) else {
+                break;
+            };
+            row = to_u32(before);
+        }
+        links
+    }
+}

@@ -1,0 +1,88 @@
+//! Random faults, for tests of many plans.
+
+use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::{CellId, ConnectionId, Machine, PhaseId};
+
+use super::{FaultPlan, FaultyPart, PlannedFault, SwitchEffect, WordEffect};
+use crate::payload::synthetic_word;
+
+/// How far a run without faults goes, so that most of the faults that are drawn act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultExtent {
+    /// Clocks.
+    pub clocks: u64,
+    /// Words over the busiest link.
+    pub words: u64,
+    /// Context switches.
+    pub switches: u64,
+}
+
+/// Numbers that depend on a seed.
+struct Random {
+    seed: u64,
+    drawn: u32,
+}
+
+impl Random {
+    /// A number below `limit`, and 0 if that is 0.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.drawn += 1;
+        synthetic_word(self.seed, ConnectionId(self.drawn), self.drawn) % limit.max(1)
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
+        all.get(index(to_u32(self.below(to_u64(all.len()))))).copied()
+    }
+}
+
+impl FaultPlan {
+    /// Draws a plan of `faults` faults for a machine. The same seed gives the same plan. The plan is empty if the
+    /// machine has no cell with an agent.
+    pub fn draw(machine: &Machine, extent: &FaultExtent, seed: u64, faults: usize) -> Self {
+        let mut random = Random { seed, drawn: 0 };
+        let drawn = (0..faults).filter_map(|_| draw(machine, extent, &mut random));
+        Self { faults: drawn.collect() }
+    }
+}
+
+fn draw(machine: &Machine, extent: &FaultExtent, random: &mut Random) -> Option<PlannedFault> {
+    let cells: Vec<CellId> = machine.endpoints().collect();
+    let cell = random.one_of(&cells)?;
+    let links: Vec<(CellId, CellId)> = machine
+        .cells()
+        .flat_map(|from| machine.outgoing(from))
+        .map(|&id| (machine.link(id).source, machine.link(id).target))
+        .collect();
+    // A machine of one cell has no links.
+    let kinds = if links.is_empty() { 8 } else { 18 };
+    let kind = random.below(kinds);
+    let (source, target) = random.one_of(&links).unwrap_or((cell, cell));
+    let from = random.below(extent.clocks);
+    let clocks = 1 + random.below(extent.clocks);
+    let switch = random.below(extent.switches);
+    let switched = |effect| PlannedFault::Switch { cell, effect, switch };
+    Some(match kind {
+        0 => PlannedFault::Stop { part: FaultyPart::Cell(cell), from, clocks: None },
+        1 => PlannedFault::Stop { part: FaultyPart::Cell(cell), from, clocks: Some(clocks) },
+        2 => PlannedFault::Slow { cell, clocks: 1 + random.below(20), from },
+        3 => switched(SwitchEffect::Miss),
+        4 => switched(SwitchEffect::Late(clocks)),
+        5 => switched(SwitchEffect::Keep),
+        6 | 7 => {
+            let phase = to_u32(random.below(extent.switches.min(1 << 16)));
+            switched(SwitchEffect::Load(PhaseId(phase)))
+        }
+        8 => PlannedFault::Stop { part: FaultyPart::Link(source, target), from, clocks: None },
+        9 => {
+            let part = FaultyPart::Link(source, target);
+            PlannedFault::Stop { part, from, clocks: Some(clocks) }
+        }
+        kind => {
+            let effects =
+                [WordEffect::Drop, WordEffect::Duplicate, WordEffect::Corrupt, WordEffect::Reorder];
+            let effect = effects[index(to_u32(kind % 4))];
+            let (word, repeats) = (random.below(extent.words), kind >= 14);
+            PlannedFault::Words { source, target, effect, word, repeats }
+        }
+    })
+}
