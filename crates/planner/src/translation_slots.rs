@@ -96,7 +96,10 @@ pub fn plan(
 ) -> Option<Found> {
     let mut search = TranslationSearch::new(problem, config, budget, seed)?;
     search.plan_pipelined();
-    search.plan_slots();
+    // Slots hold all links of a route, single words only one at a time.
+    if search.best.is_none() {
+        search.plan_slots();
+    }
     search.found()
 }
 

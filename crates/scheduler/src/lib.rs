@@ -57,6 +57,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod c3;
+mod contention_free;
 mod cost;
 pub mod exchange_formulas;
 pub mod fixed_starts;

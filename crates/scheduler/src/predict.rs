@@ -25,7 +25,8 @@
 //!
 //! On a machine with timed starts no stream is opened before the start of its slot, at either end,
 //! and latencies always count: if streams do not contend, latencies are all that a phase takes
-//! beyond its plan.
+//! beyond its plan. Phases without contention are not simulated: they have a closed form, which is
+//! exact (`contention_free`).
 //!
 //! # What the model leaves out
 //!
@@ -40,6 +41,7 @@ use conset_ir::{
     RouteRef, Timetable,
 };
 
+use crate::contention_free::ContentionFree;
 use crate::cost::{PortId, StreamCosts};
 use crate::fluid;
 use crate::local_index::LocalIndex;
@@ -296,7 +298,41 @@ impl<'a> CostModel<'a> {
             },
             links,
         };
-        (fluid::run(&phase, &mut MaxMinShare::new(capacities, paths)), loads)
+        let exact = self.contention_free(&phase, routes, times, &crossings);
+        let simulated = || fluid::run(&phase, &mut MaxMinShare::new(capacities, paths));
+        (exact.unwrap_or_else(simulated), loads)
+    }
+
+    /// The exact times of a phase whose streams do not meet, if agents wait for their starts.
+    fn contention_free(
+        &self,
+        phase: &fluid::FluidPhase<'_>,
+        routes: &PhaseRoutes,
+        times: &PhaseTimes,
+        crossings: &[(u32, u32)],
+    ) -> Option<fluid::FluidOutcome> {
+        let parameters = self.machine.parameters();
+        let [fastest, slowest] = self.machine.link_clocks_range();
+        if !parameters.has_timed_starts() || fastest < slowest {
+            return None;
+        }
+        let set = self.timetable.routing().set();
+        let setup = |route: RouteRef<'_>| {
+            u64::from(parameters.stream_setup) + self.costs.overhead(set.get(route.connection))
+        };
+        let starts: Vec<u64> = times.slots.iter().map(|slot| slot.start).collect();
+        let setups: Vec<u64> = routes.iter().map(setup).collect();
+        ContentionFree {
+            phase,
+            starts: &starts,
+            setups: &setups,
+            crossings,
+            access: parameters.access_clocks_per_word.into(),
+            link: slowest.into(),
+            depth: parameters.channel_depth.into(),
+            half: parameters.duplex == Duplex::Half,
+        }
+        .outcome()
     }
 
     fn phase(&mut self, routes: &PhaseRoutes, times: &PhaseTimes) -> PhasePrediction {

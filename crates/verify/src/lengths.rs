@@ -1,7 +1,8 @@
 //! Proofs of the length of a phase, on machines with timed starts.
 //!
-//! The length is proved if no two streams of the phase ever meet. A stream that is alone on its
-//! agents and links has a closed form. It has `m` words, `d` links and the start `s`; set-up takes
+//! The length is proved if no two streams of the phase ever meet, except that short ones may wait at
+//! their targets. A stream that is alone on its agents and links has a closed form. It has `m` words,
+//! `d` links and the start `s`; set-up takes
 //! `u` clocks (with `network_overhead`, between two nodes), an agent `a` and a link `l` clocks per word, and `p` is the greater of these two (`a`
 //! if `d` is 0):
 //!
@@ -21,6 +22,11 @@
 //! * If it is received, it may be opened late, as long as it is open when its first word arrives:
 //!   `e <= s' + a + d' l`. If the agent holds several streams and opening takes time, the later
 //!   stream would be opened early, between words of the earlier one; then `e <= s'` is required.
+//! * If it is received even later, its words wait at the target. If the queue there holds all of them
+//!   (`m <= channel_depth`) and the agent holds one stream at a time, they hold no link and no other
+//!   agent while they wait, so nothing else is delayed but the streams that the target receives
+//!   later. The stream is then received at the greater of its `e` and `e + u + m a` with the `e` of
+//!   the earlier stream, and this is its `e` in what follows.
 //!
 //! In an ordered set, a connection must not start before its predecessors in the phase are received.
 //!
@@ -67,6 +73,10 @@ struct Opening {
     /// The clock at which the previous stream must have ended.
     due: u128,
     end: u128,
+    /// Clocks from the end of the previous stream to that of this one, if it may wait for it.
+    busy: Option<u128>,
+    /// The stream's place in the list of all.
+    stream: usize,
 }
 
 /// The times of the streams of a phase. It reuses its memory for all phases.
@@ -93,9 +103,9 @@ impl LengthProof {
             let connection = routing.set().get(route.connection);
             self.add(routing.machine(), &route, connection, start);
         }
+        let free = self.links_are_free() && self.agents_are_free();
         let end = self.streams.iter().map(|stream| stream.2).max().unwrap_or(0);
-        let free = end <= LAST_CLOCK && self.agents_are_free() && self.links_are_free();
-        let free = free && self.order_is_observed(routing.set().order());
+        let free = free && end <= LAST_CLOCK && self.order_is_observed(routing.set().order());
         free.then_some(u64::try_from(end).ok()).flatten()
     }
 
@@ -111,9 +121,11 @@ impl LengthProof {
         let words = u128::from(route.words.max(1));
         let half = parameters.duplex == Duplex::Half;
         let s = u128::from(start);
+        let stream = self.streams.len();
         if half && ends.source == ends.target {
             let end = s + 2 * setup + 2 * words * access;
-            self.openings.push(Opening { agent: (ends.source, false), start, due: s, end });
+            let agent = (ends.source, false);
+            self.openings.push(Opening { agent, start, due: s, end, busy: None, stream });
             self.streams.push((route.connection, start, end));
             return;
         }
@@ -124,8 +136,11 @@ impl LengthProof {
         // free as late as the arrival of the first word minus the set-up.
         let late = parameters.streams == 1 || setup == 0;
         let due = if late { s + access + hops * link } else { s };
-        self.openings.push(Opening { agent: (ends.source, false), start, due: s, end: sent });
-        self.openings.push(Opening { agent: (ends.target, !half), start, due, end: received });
+        let waits = parameters.streams == 1 && words <= u128::from(parameters.channel_depth);
+        let busy = waits.then_some(setup + words * access);
+        let (from, to) = ((ends.source, false), (ends.target, !half));
+        self.openings.push(Opening { agent: from, start, due: s, end: sent, busy: None, stream });
+        self.openings.push(Opening { agent: to, start, due, end: received, busy, stream });
         let mut from = s + setup + access;
         for &id in route.links() {
             self.crossings.push((id, from, from + rest + link));
@@ -134,12 +149,25 @@ impl LengthProof {
         self.streams.push((route.connection, start, received));
     }
 
+    /// Whether no sender has to wait. Moves the ends of streams that wait at their targets.
     fn agents_are_free(&mut self) -> bool {
         self.openings.sort_unstable();
-        self.openings.windows(2).all(|pair| {
-            pair[0].agent != pair[1].agent
-                || (pair[0].start < pair[1].start && pair[0].end <= pair[1].due)
-        })
+        let mut previous: Option<Opening> = None;
+        for opening in &self.openings {
+            let mut opening = *opening;
+            if let Some(before) = previous.filter(|before| before.agent == opening.agent) {
+                if before.start == opening.start {
+                    return false;
+                }
+                if before.end > opening.due {
+                    let Some(busy) = opening.busy else { return false };
+                    opening.end = opening.end.max(before.end + busy);
+                    self.streams[opening.stream].2 = opening.end;
+                }
+            }
+            previous = Some(opening);
+        }
+        true
     }
 
     fn links_are_free(&mut self) -> bool {

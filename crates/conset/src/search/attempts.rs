@@ -75,8 +75,14 @@ pub(super) fn doublings(extra: u64) -> u32 {
     u32::try_from(doublings).unwrap_or(MAX_DOUBLINGS).min(MAX_DOUBLINGS)
 }
 
+/// Whether every connection is one word.
+pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
+    set.connections().iter().all(|connection| connection.words == 1)
+}
+
 /// The standard attempts in their order: first the planners that are cheap and may reach the bound,
-/// for a small set the one that usually suffices. Local search comes last; it is left out where
+/// for a small set the one that usually suffices. Translation slots precede the rounds of the torus
+/// AAPC if all connections are single words. Local search comes last; it is left out where
 /// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
 /// timed starts the edge coloring, which takes long for large sets without a plan, follows the
 /// round pathfinder.
@@ -104,8 +110,11 @@ pub(super) fn standard_attempts(
     let packers = packers.into_iter().filter(|_| timed && set.len() > PACKED);
     let slots = packers.chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
+    let aapc = Some(once(Planner::TorusAapc));
+    // Single words need no rounds: translation slots start them at single clocks.
+    let invariant = if has_single_words(set) { [translation, aapc] } else { [aapc, translation] };
     let one_phase = [once(Planner::OnePhase)].into_iter();
-    let torus = one_phase.chain([once(Planner::TorusAapc)]).chain(translation);
+    let torus = one_phase.chain(invariant.into_iter().flatten());
     match objective {
         Objective::Time if sparse => {
             torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(annealings).collect()

@@ -1,7 +1,8 @@
 //! Pricing of plans: timetables are built for a plan, and each phase uses the cheapest of them.
 //!
 //! All plans of a set are priced in the same way: by the cost model, or by a run on the emulated
-//! fabric if the set has few words. Phases start on an empty machine, so each is priced by itself,
+//! fabric if the set has few words. A plan with timed starts whose length the checker proves needs no
+//! run, and its prediction is exact. Phases start on an empty machine, so each is priced by itself,
 //! and two phases may come from different timetables. If two plans are so close that the model error
 //! could decide, both run on the fabric ([`Priced::beats`]), unless that takes too long. A plan by
 //! rounds is finally improved by merging phases where that saves more than the rounds lose
@@ -203,7 +204,9 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
             links::list_schedules(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    let tables = fixed_starts::with_early_starts(tables);
+    // Planned starts that are proved to keep all streams apart are not improved by giving them up.
+    let is_apart = plan.starts.is_some() && proved(&tables[0]).is_some();
+    let tables = if is_apart { tables } else { fixed_starts::with_early_starts(tables) };
     let clocks = |table: &Timetable| {
         if pricing.on_fabric {
             return measured(table);
@@ -340,8 +343,18 @@ fn refused(rejection: &conset_verify::Rejection) -> CompileError {
     CompileError::bug("a stage", rejection)
 }
 
-/// Clocks of each phase on the fabric, without the context switch. The timetable is checked first.
+/// The clocks of each phase that the checker proves; `None` unless it proves those of all phases.
+fn proved(timetable: &Timetable) -> Option<Vec<u64>> {
+    conset_verify::phase_lengths(timetable).into_iter().collect()
+}
+
+/// Clocks of each phase on the fabric, without the context switch: as the checker proves them, else
+/// measured. The timetable is checked first.
 fn measured(timetable: &Timetable) -> Result<Vec<u64>, CompileError> {
+    if let Some(clocks) = proved(timetable) {
+        conset_verify::check_timetable(timetable).map_err(|e| refused(&e))?;
+        return Ok(clocks);
+    }
     let verified = conset_verify::timetable(timetable.clone()).map_err(|e| refused(&e))?;
     let image = conset_codegen::image::image(timetable.routing().machine(), &[verified])
         .map_err(|e| CompileError::bug("codegen", &e))?;

@@ -6,7 +6,7 @@
 use conset_ir::convert::{index, to_f64, to_u64};
 use conset_planner::Planner;
 
-use super::attempts::{SEARCHED, SearchStep};
+use super::attempts::{SEARCHED, SearchStep, has_single_words};
 use super::price::{Priced, TIMETABLE_VARIANTS, channels};
 use super::{PlanSearch, StopReason, StopRule, Trial, WIDE};
 use crate::{Objective, bound_ratio};
@@ -28,6 +28,9 @@ const AAPC_GOOD: f64 = 1.05;
 /// and after that.
 const GOOD_UNPACKED: f64 = 1.1;
 const GOOD_PACKED: f64 = 1.6;
+
+/// The ratio to the bound below which a plan of single words at single clocks is good.
+const GOOD_SINGLE_WORDS: f64 = 1.25;
 
 /// The ratio to the bound below which the windowed pathfinder is not tried for a set of more than
 /// [`WIDE`] connections after the dense pathfinder.
@@ -93,6 +96,7 @@ impl PlanSearch<'_> {
         let near = match set.len() {
             0..=SEARCHED if self.has_timed_starts() => 1.015,
             0..=SEARCHED => 1.03,
+            _ if self.has_single_word_starts() => GOOD_SINGLE_WORDS,
             _ if set.len() > CHECKED_AT_ONCE => match self.is_packed() {
                 None => 1.35,
                 Some(false) => GOOD_UNPACKED,
@@ -118,6 +122,16 @@ impl PlanSearch<'_> {
             }
             Objective::Phases => few && ratio < near,
         }
+    }
+
+    /// Whether the best plan starts single words of a translation-invariant set at single clocks, in
+    /// as few phases as possible. Then no planner by rounds or slots does better, because these hold
+    /// all links of a route at once, and nothing is left to pack.
+    fn has_single_word_starts(&self) -> bool {
+        let winner = self.trials.iter().rfind(|trial| trial.best);
+        winner.is_some_and(|trial| trial.planner == Planner::TranslationSlots.name())
+            && self.has_fewest_phases()
+            && has_single_words(self.task.set())
     }
 
     /// Whether an attempt is skipped because routes are long, or because earlier attempts did
