@@ -48,6 +48,7 @@ mod compiler;
 pub mod diff;
 mod error;
 pub mod fuse;
+pub mod growth;
 pub mod incremental;
 pub mod input;
 mod options;

@@ -13,6 +13,7 @@
 //! Nothing is tuned: the machine is the preset, and the algorithm is
 //! [`Algorithm::Paper`] with its defaults and seed [`SEED`].
 
+pub mod active;
 pub mod beside;
 pub mod c3;
 pub mod c3_barriers;
