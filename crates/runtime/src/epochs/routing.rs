@@ -85,6 +85,9 @@ pub enum Routing {
     Routed,
 }
 
+/// Bytes for or from other cells, by the place of the cell.
+pub(crate) type ByteLists = Vec<(usize, Vec<u8>)>;
+
 /// What one cell sends in a round.
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
@@ -94,7 +97,7 @@ pub(crate) struct Round<'a> {
     pub(crate) own: usize,
     pub(crate) shape: ItemShape,
     /// The bytes for each target that gets any, by place.
-    pub(crate) lists: Vec<(usize, Vec<u8>)>,
+    pub(crate) lists: ByteLists,
     pub(crate) routing: Routing,
 }
 
@@ -102,7 +105,7 @@ pub(crate) struct Round<'a> {
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     /// The bytes of each source that has sent any, by place.
-    pub(crate) lists: Vec<(usize, Vec<u8>)>,
+    pub(crate) lists: ByteLists,
     /// The place of the first cell that has sent any to whomever.
     pub(crate) first: Option<usize>,
 }
@@ -255,7 +258,7 @@ impl Round<'_> {
 }
 
 /// The first cell that a cell has heard of when it begins, and what it sends.
-fn parcels(own: usize, lists: Vec<(usize, Vec<u8>)>) -> (u64, Vec<Parcel>) {
+fn parcels(own: usize, lists: ByteLists) -> (u64, Vec<Parcel>) {
     let first = if lists.is_empty() { NOBODY } else { to_u64(own) };
     let parcel = |(target, bytes)| Parcel { source: own, target, bytes };
     (first, lists.into_iter().map(parcel).collect())

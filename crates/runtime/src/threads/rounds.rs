@@ -13,12 +13,12 @@ use conset_ir::CellId;
 
 use super::port::ThreadPort;
 use crate::call::Collective;
-use crate::epochs::routing::{Arrivals, ItemShape, Round, RoundResult};
+use crate::epochs::routing::{Arrivals, ByteLists, ItemShape, Round, RoundResult};
 use crate::port::{RawWords, Stopped, UnpackFn};
 
 /// The lists that a cell was sent, with the places of their sources; by round.
 #[derive(Debug, Default)]
-pub(crate) struct Mailbox([Mutex<Vec<(usize, Vec<u8>)>>; 2]);
+pub(crate) struct Mailbox([Mutex<ByteLists>; 2]);
 
 /// What all cells know of the last rounds.
 #[derive(Debug, Default)]
