@@ -63,7 +63,7 @@ mod mpi {
 
     fn build_shim(flags: &[String]) {
         let mut build = cc::Build::new();
-        build.file("shim/conset_mpi.c").file("shim/attached.c");
+        build.file("shim/conset_mpi.c").file("shim/attached.c").file("shim/tune.c");
         build.std("c11").warnings(true).extra_warnings(true);
         if std::env::var_os("CARGO_FEATURE_MPI_BASELINE").is_some() {
             for file in ["baseline", "baseline_halo", "baseline_unknown"] {

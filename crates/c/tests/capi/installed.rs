@@ -418,6 +418,38 @@ fn attached_programs_in_fortran() {
     }
 }
 
+/// hypre's arrays and conset's halo.
+#[cfg(feature = "mpi")]
+#[test]
+fn a_parcsr_matrix_is_multiplied() {
+    let program = compile_mpi(example("parcsr.c"), "parcsr");
+    for ranks in ["1", "3", "4", "8"] {
+        let said = succeed(&mut job(&program, ranks));
+        assert_eq!(said, format!("{ranks} ranks, 400 rows, 0 wrong\n"));
+    }
+}
+
+/// A KSP solve whose scatter is conset's, where PETSc is installed.
+#[cfg(feature = "mpi")]
+#[test]
+fn a_scatter_of_petsc_is_replaced() {
+    let mut ask = Command::new("pkg-config");
+    let found = ask.args(["--cflags", "--libs", "PETSc"]).output();
+    let Some(found) = found.ok().filter(|output| output.status.success()) else {
+        have("pkg-config for PETSc", "a KSP solve of PETSc");
+        return;
+    };
+    let found = String::from_utf8(found.stdout).unwrap();
+    let program = folder("programs").join("petsc");
+    let mut mpicc = Command::new(tool("MPICC", "mpicc"));
+    mpicc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]).arg(example("petsc.c"));
+    succeed(mpicc.args(found.split_whitespace()).args(flags()).arg("-o").arg(&program));
+    for ranks in ["2", "4"] {
+        let said = succeed(&mut job(&program, ranks));
+        assert!(said.contains(" iterations, the same bits: yes"), "{said}");
+    }
+}
+
 #[cfg(feature = "mpi")]
 fn tool(variable: &str, usual: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| usual.to_owned())

@@ -35,7 +35,7 @@
 //!   ([`Comm::timeout`], or the environment variable `CONSET_TIMEOUT`, in seconds).
 //!
 //! Programs with an MPI `main` of their own use [`Attached`] instead: no image, no callback, one cell a
-//! rank (module `attached`).
+//! rank (module `attached`). [`tune`] measures what messages cost and writes it as a machine file.
 //!
 //! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
@@ -69,6 +69,7 @@ mod raw_requests;
 mod rounds;
 mod run;
 mod tree;
+pub mod tune;
 mod unreceived;
 mod walks;
 
