@@ -119,7 +119,7 @@ fn deal(args: &MeshArgs, cells: usize) -> Result<(Neighbours, Vec<u32>), Failure
         let vertices: u32 = vertices.parse().ok().filter(|&n| n > 0).ok_or_else(wrong)?;
         let degree = degree.parse().ok().filter(|&n: &u32| n <= 1000).ok_or_else(wrong)?;
         let parts = args.parts.unwrap_or(cells).clamp(1, cells) as u64;
-        let part = |vertex| (u64::from(vertex) * parts / u64::from(vertices)) as u32;
+        let part = |vertex: u32| (u64::from(vertex) * parts / u64::from(vertices)) as u32;
         let graph = Neighbours::random(vertices, degree, args.team.seed);
         return Ok((graph, (0..vertices).map(part).collect()));
     }

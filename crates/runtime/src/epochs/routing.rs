@@ -21,7 +21,7 @@
 //! which carries a word of the program in each of its own, as many as a word has.
 
 use conset_ir::CellId;
-use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 
 use crate::error::EpochUse;
 use crate::port::Stopped;
@@ -137,6 +137,8 @@ impl Packing {
         match self {
             #[cfg(feature = "mpi")]
             Packing::Dense => size_of::<u64>(),
+            // An item of no words is a byte.
+            Packing::WordByWord if shape.words == 0 => 1,
             Packing::WordByWord => shape.word_bytes(),
         }
     }
@@ -268,7 +270,7 @@ fn parcels(own: usize, lists: ByteLists) -> (u64, Vec<Parcel>) {
 fn arrivals(first: u64, mut held: Vec<Parcel>) -> Arrivals {
     held.sort_unstable_by_key(|parcel| parcel.source);
     let lists = held.into_iter().map(|parcel| (parcel.source, parcel.bytes)).collect();
-    Arrivals { lists, first: usize::try_from(first).ok() }
+    Arrivals { lists, first: (first != NOBODY).then(|| to_usize(first)) }
 }
 
 /// Makes packets, and opens them.
