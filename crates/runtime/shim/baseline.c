@@ -175,11 +175,3 @@ void conset_baseline_allreduce(struct conset_baseline *b, const double *in, doub
     while (rounds-- > 0)
         MPI_Allreduce(in, out, words, MPI_DOUBLE, MPI_SUM, b->comm);
 }
-
-/* Sums of arrays at rank 0, by MPI_Reduce. */
-void conset_baseline_reduce(struct conset_baseline *b, const double *in, double *out, int words,
-                            int rounds)
-{
-    while (rounds-- > 0)
-        MPI_Reduce(in, out, words, MPI_DOUBLE, MPI_SUM, 0, b->comm);
-}

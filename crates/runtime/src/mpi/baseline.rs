@@ -46,13 +46,6 @@ unsafe extern "C" {
         words: c_int,
         rounds: c_int,
     );
-    fn conset_baseline_reduce(
-        baseline: *mut Raw,
-        from: *const f64,
-        out: *mut f64,
-        words: c_int,
-        rounds: c_int,
-    );
     fn conset_baseline_barrier(baseline: *mut Raw);
     fn conset_baseline_sleep(baseline: *mut Raw);
 }
@@ -169,19 +162,6 @@ impl Baseline {
         // SAFETY: as above.
         unsafe {
             conset_baseline_allreduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
-        }
-    }
-
-    /// Sums at rank 0 by `MPI_Reduce`, in the library's order.
-    ///
-    /// # Panics
-    /// Arrays of different lengths.
-    pub fn reduce(&self, from: &[f64], out: &mut [f64], rounds: usize) {
-        assert_eq!(from.len(), out.len());
-        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
-        // SAFETY: as above.
-        unsafe {
-            conset_baseline_reduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
         }
     }
 

@@ -138,7 +138,7 @@ pub fn measure(comm: &Comm, cells_per_node: Option<usize>) -> Result<Measured, T
         return Err(TuneError::Alone);
     }
     let cells = match cells_per_node {
-        Some(cells) if cells == 0 || ranks % cells != 0 => {
+        Some(cells) if cells == 0 || !ranks.is_multiple_of(cells) => {
             return Err(TuneError::Cells { ranks, cells });
         }
         Some(cells) => cells,
@@ -178,7 +178,7 @@ fn cells_of_nodes(nodes: &[usize]) -> Result<usize, TuneError> {
     if let Some((rank, &found)) = wrong {
         return Err(TuneError::Numbering { rank, found, expected: expected(rank), cells });
     }
-    if nodes.len() % cells != 0 {
+    if !nodes.len().is_multiple_of(cells) {
         let rank = nodes.len() - 1;
         let expected = expected(rank);
         return Err(TuneError::Numbering { rank, found: nodes[rank], expected, cells });

@@ -3,7 +3,7 @@
 
 use conset_runtime::ir::{CellId, Image};
 use conset_runtime::mpi::Comm;
-use conset_runtime::{Cell, CellError, ReducePlan, World};
+use conset_runtime::{Cell, CellError, World};
 
 use super::library_cases::{asynchronous, direct, moves, plans, reduce};
 use super::on;
@@ -74,14 +74,7 @@ pub(crate) fn collectives(comm: &Comm) {
 /// serves another run.
 pub(crate) fn failures(comm: &Comm) {
     type Program = fn(&mut Cell<'_>) -> Result<(), CellError>;
-    let programs: [(Program, &str); 4] = [
-        (
-            |cell| match cell.id().index() + 1 == cell.cell_count() {
-                true => cell.reduce_by(&ReducePlan::Tree, CellId(0), 1, &mut [1], |_, _| ()),
-                false => Ok(()),
-            },
-            "has not received a message of",
-        ),
+    let programs: [(Program, &str); 3] = [
         (
             |cell| match cell.id() {
                 CellId(0) => cell.send(CellId(1), &vec![1.5; 100_000]),
