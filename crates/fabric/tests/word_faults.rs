@@ -186,7 +186,7 @@ fn wrong_contexts_are_not_silent() {
     assert!(noticed > runs / 2, "{noticed} of {runs} noticed");
 }
 
-/// A cell whose agent is dead after all words were lost behind it is not blamed for lost words.
+/// Words that wait before a dead link are not lost: the link is named.
 #[test]
 fn a_dead_link_is_no_loss() {
     let machine = build::machine("ring:4", |_| ());
