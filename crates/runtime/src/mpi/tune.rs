@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Ranks that share memory are a node (`MPI_Comm_split_type`). Some pairs of ranks in a node and some
-//! of two nodes measure one after the other, while all others sleep. The machine of the file has a
+//! of two nodes measure one after the other, while all others sleep. Of repetitions the first decile
+//! counts, as other programs only add to times, and of pairs the median. The machine of the file has a
 //! clock of a quarter of a nanosecond, so that the rates of memory are not rounded much, and these
 //! parameters:
 //!
