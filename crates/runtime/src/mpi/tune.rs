@@ -317,7 +317,7 @@ impl Measured {
     /// The machine file, with [`Measured::lines`] as comments.
     pub fn machine_file(&self) -> String {
         let head = format!(
-            "# Measured by the example `tune` of conset-runtime on {} x {} ranks (nodes x ranks of each). A clock is 0.25 ns, a word 8 bytes.\n",
+            "# Measured by conset_runtime::mpi::tune on {} x {} ranks (nodes x ranks of each). A clock is 0.25 ns, a word 8 bytes.\n",
             self.nodes, self.cells_per_node
         );
         let lines = self.lines().into_iter().map(|line| format!("# {line}\n"));
