@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Ranks that share memory are a node (`MPI_Comm_split_type`). Some pairs of ranks in a node and some
-//! of two nodes measure one after the other, while all others sleep. The machine of the file has a
+//! of two nodes measure one after the other, while all others sleep. Of repetitions the first decile
+//! counts, as other programs only add to times, and of pairs the median. The machine of the file has a
 //! clock of a quarter of a nanosecond, so that the rates of memory are not rounded much, and these
 //! parameters:
 //!
@@ -316,7 +317,7 @@ impl Measured {
     /// The machine file, with [`Measured::lines`] as comments.
     pub fn machine_file(&self) -> String {
         let head = format!(
-            "# Measured by the example `tune` of conset-runtime on {} x {} ranks (nodes x ranks of each). A clock is 0.25 ns, a word 8 bytes.\n",
+            "# Measured by conset_runtime::mpi::tune on {} x {} ranks (nodes x ranks of each). A clock is 0.25 ns, a word 8 bytes.\n",
             self.nodes, self.cells_per_node
         );
         let lines = self.lines().into_iter().map(|line| format!("# {line}\n"));

@@ -17,7 +17,6 @@ mod step_cases;
 #[path = "../common/tree_cases.rs"]
 mod tree_cases;
 mod trees;
-mod tune;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -80,7 +79,6 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("trees_with_long_arrays", trees::long_arrays)),
     from_two(good("trees_beside_messages", trees::own_messages)),
     good("trees_on_one_rank", trees::on_one_rank),
-    from_two(good("messages_are_measured", tune::measures)),
     from_two(good("attached_shared", attached::shared)),
     from_two(good("attached_as_callback_form", attached::as_callback_form)),
     from_two(good("attached_owned", attached::owned)),
