@@ -6,6 +6,8 @@
 //!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
 //!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
 //!   them; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
+//! * breadth-first growth, where nobody knows before who sends what to whom: [`wolff`] (clusters of the
+//!   Ising model) and [`lee`] (maze routing), by the schemes of [`growth`];
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
 //! * the set-up: [`team`] compiles sets and runs programs, [`assembled`] does so for a mesh whose
 //!   parts share nodes.
@@ -21,8 +23,10 @@ pub mod elasticity;
 pub mod element;
 pub mod fft;
 pub mod gauss;
+pub mod growth;
 pub mod heat;
 pub mod laplacian;
+pub mod lee;
 pub mod mesh;
 pub mod poisson;
 pub mod report;
@@ -30,6 +34,7 @@ pub mod sparse;
 pub mod system;
 pub mod team;
 pub mod wave;
+pub mod wolff;
 
 /// Why an example could not do what was asked.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
