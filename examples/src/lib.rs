@@ -5,8 +5,9 @@
 //! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
 //!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
 //!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
-//!   them; [`histogram`] and [`bfs`] (breadth-first search), which nobody knows before who sends what to
-//!   whom; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
+//!   them; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
+//! * programs in which nobody knows before who sends what to whom: [`histogram`], [`bfs`] (breadth-first search),
+//!   [`wolff`] (clusters of the Ising model) and [`lee`] (maze routing), the last two by the schemes of [`growth`];
 //! * the numerics: [`mesh`], [`element`], [`system`], [`sparse`], [`cg`];
 //! * the set-up: [`team`] compiles sets and runs programs, [`assembled`] does so for a mesh whose
 //!   parts share nodes.
@@ -23,9 +24,11 @@ pub mod elasticity;
 pub mod element;
 pub mod fft;
 pub mod gauss;
+pub mod growth;
 pub mod heat;
 pub mod histogram;
 pub mod laplacian;
+pub mod lee;
 pub mod mesh;
 pub mod poisson;
 pub mod report;
@@ -33,6 +36,7 @@ pub mod sparse;
 pub mod system;
 pub mod team;
 pub mod wave;
+pub mod wolff;
 
 /// Why an example could not do what was asked.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -245,6 +245,15 @@ impl Team {
         Ok(Self::on_image(args, args.transport()?, sets))
     }
 
+    /// The cells of a machine without sets, for programs that only use epochs and messages.
+    ///
+    /// # Errors
+    /// A transport that is not there.
+    pub fn without_sets(args: &TeamArgs, machine: &Arc<Machine>) -> Result<Self, Failure> {
+        let image = Arc::new(Image::new(machine.clone(), Vec::new())?);
+        Ok(Self::on_image(args, args.transport()?, CompiledSets { sets: Vec::new(), image }))
+    }
+
     fn on_image(args: &TeamArgs, transport: Transport, compiled: CompiledSets) -> Self {
         let speaks = is_first(&transport);
         let world = World::new(compiled.image).on(transport);

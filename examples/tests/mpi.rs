@@ -11,9 +11,10 @@
 use std::process::{Command, ExitCode};
 
 use conset_examples::cg::Stop;
+use conset_examples::growth::SchemeArg;
 use conset_examples::report::{MeshArgs, Report};
 use conset_examples::team::{ByArg, TeamArgs, TransportArg};
-use conset_examples::{attached, elasticity, fft, gauss, poisson, wave};
+use conset_examples::{attached, elasticity, fft, gauss, lee, poisson, wave, wolff};
 use conset_runtime::By;
 use conset_runtime::mpi::{Attached, Comm};
 
@@ -60,6 +61,24 @@ fn as_rank() {
         return attached_as_alone();
     }
     [ByArg::Phases, ByArg::Steps, ByArg::Messages].into_iter().for_each(all_solvers);
+    [SchemeArg::Am, SchemeArg::Amp, SchemeArg::Asr, SchemeArg::Ssr].into_iter().for_each(growths);
+}
+
+/// Clusters and paths by one scheme over MPI: each is compared with the sequential run's.
+fn growths(scheme: SchemeArg) {
+    let team = TeamArgs {
+        machine: "iwarp:2x2".into(),
+        transport: TransportArg::Mpi,
+        ..TeamArgs::default()
+    };
+    let beta = conset::growth::wolff::CRITICAL;
+    let args = wolff::WolffArgs { side: 16, beta, sweeps: 5, width: 2, scheme, check: None };
+    let clusters = wolff::solve(&team, &args).unwrap();
+    assert!(clusters.agreement().holds(), "{clusters}");
+    let args =
+        lee::LeeArgs { side: 24, blocked: 30, rectangles: None, routes: 3, width: 2, scheme };
+    let routes = lee::solve(&team, &args).unwrap();
+    assert!(routes.agreement().holds(), "{routes}");
 }
 
 /// The solver without a callback: together, and on every rank by itself. The latter is compared with

@@ -666,9 +666,15 @@ fn tables_are_reproduced_beside_the_papers() {
     assert!(table["tables"][1]["notes"].as_array().unwrap().len() > 5);
     json(&format!("reproduce c3 --figures {}", figures.display()));
     assert!(figures.join("figure4.svg").exists());
+    let table = json("reproduce active 36 --quick");
+    let cell = &table["tables"][0]["rows"][2]["cells"][0];
+    assert_eq!((&table["paper"], cell["paper"].as_f64()), (&"active".into(), Some(193.7)));
     for wrong in [
         "reproduce c3 4",
         "reproduce cm5 9",
+        "reproduce active 33",
+        "reproduce cm5 8 --quick",
+        "reproduce 1 --quick",
         "reproduce 2 1",
         "reproduce cm5 4 --figures f",
         "reproduce c3 --meshes f",

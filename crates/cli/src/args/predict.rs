@@ -105,26 +105,29 @@ pub(crate) enum Reproduced {
 pub(crate) enum Paper {
     C3,
     Cm5,
+    Active,
 }
 
 fn reproduced(text: &str) -> Result<Reproduced, String> {
     match text {
         "c3" => Ok(Reproduced::Paper(Paper::C3)),
         "cm5" => Ok(Reproduced::Paper(Paper::Cm5)),
+        "active" => Ok(Reproduced::Paper(Paper::Active)),
         _ => whole(1, 6)(text)
             .map(Reproduced::Table)
-            .map_err(|message| format!("{message}, or c3 or cm5")),
+            .map_err(|message| format!("{message}, or c3, cm5 or active")),
     }
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
-    /// Table number of the ConSet paper, 1 to 6 [default: all]; or another paper: c3 (the C3 model)
-    /// or cm5 (messages on the CM-5).
+    /// Table number of the ConSet paper, 1 to 6 [default: all]; or another paper: c3 (the C3
+    /// model), cm5 (messages on the CM-5) or active (active messages).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, or table of cm5, 1 to 8 [default: all].
-    #[arg(value_parser = whole::<u8>(1, 8), allow_negative_numbers = true)]
+    /// Figure of c3, 1 to 3, table of cm5, 1 to 8, or figure of active, 31, 32, 35 or 36 [default:
+    /// all].
+    #[arg(value_parser = whole::<u8>(1, 36), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
     /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this
     /// folder.
@@ -134,6 +137,9 @@ pub(crate) struct ReproduceArgs {
     /// a minute.
     #[arg(long)]
     pub(crate) measure: bool,
+    /// With active: simulate fewer clusters and mazes. The errors are larger.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Folder of real meshes, with walshaw/crack.graph and spark98/sf10.64.pack [default: the
     /// environment variable CONSET_MESHES]. Rows with missing files are left out.
     #[arg(long, value_name = "DIR")]

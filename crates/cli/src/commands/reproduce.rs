@@ -55,15 +55,19 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
             papers::run(paper, args, terminal)
         }
         (_, Some(_)) => {
-            Err(usage("a second number is for c3 or cm5: conset reproduce c3 3").into())
+            Err(usage("a second number is for c3, cm5 or active: conset reproduce c3 3").into())
         }
         _ if args.measure => {
             Err(usage("--measure is for c3: conset reproduce c3 --measure").into())
         }
+        _ if args.quick => Err(usage(QUICK).into()),
         (Some(Reproduced::Table(table)), None) => run_tables(Some(table), args, terminal),
         (None, None) => run_tables(None, args, terminal),
     }
 }
+
+/// What is said of an option that another paper has.
+const QUICK: &str = "--quick is for active: conset reproduce active --quick";
 
 fn usage(message: &str) -> InputError {
     InputError::new("reproduce", At::Whole, message)
@@ -80,8 +84,15 @@ fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result
     if args.measure && paper != Paper::C3 {
         return Err(usage("--measure is for c3: conset reproduce c3 --measure"));
     }
+    if args.quick && paper != Paper::Active {
+        return Err(usage(QUICK));
+    }
     match (paper, number) {
         (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),
+        (Paper::Cm5, Some(9..)) => Err(usage("cm5 has the tables 1 to 8")),
+        (Paper::Active, Some(number)) if !matches!(number, 31 | 32 | 35 | 36) => {
+            Err(usage("active has the figures 31, 32, 35 and 36"))
+        }
         _ => Ok(()),
     }
 }
