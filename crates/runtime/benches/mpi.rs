@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
-//! mpirun -n 8 target/release/deps/mpi-<hash>       (cargo bench ... starts that itself)
+//! target/release/deps/mpi-<hash> [sums | lengths | exchange | overlap]...
 //! ```
 //!
 //! 40 messages of 133 to 554 numbers, 119 KB in all; gather and scatter-add included. All ways
@@ -13,7 +13,9 @@
 //! Then messages of one length, short and long, of `f64` and of `f32` (beside `MPI_FLOAT`).
 //!
 //! Then the same pattern with work in between: an exchange and work about as long, one after the
-//! other, and the work between the exchange's begin and its end.
+//! other, and the work between the exchange's begin and its end. Where all cores are busy with the
+//! work of the cells, nothing is left to hide: the table also counts the exchanges that had arrived
+//! when the work was done.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -45,16 +47,31 @@ fn main() -> ExitCode {
         Ok(comm) => comm,
         Err(code) => return code,
     };
-    collectives::table(&comm);
+    if is_asked_for("sums") {
+        collectives::table(&comm);
+    }
     if comm.size() != RANKS {
         return ExitCode::SUCCESS;
     }
-    length_table(&comm);
+    if is_asked_for("lengths") {
+        length_table(&comm);
+    }
     for (name, channels) in [("one phase", 16), ("as compiled for 4 channels", 4)] {
-        table(&comm, name, channels);
-        overlap_table(&comm, channels);
+        if is_asked_for("exchange") {
+            table(&comm, name, channels);
+        }
+        if is_asked_for("overlap") {
+            overlap_table(&comm, channels);
+        }
     }
     ExitCode::SUCCESS
+}
+
+/// Whether the arguments name a table, or none.
+fn is_asked_for(table: &str) -> bool {
+    // Cargo adds options.
+    let mut names = std::env::args().skip(1).filter(|name| !name.starts_with("--")).peekable();
+    names.peek().is_none() || names.any(|name| name == table)
 }
 
 /// The pairs of neighbours, as connections both ways: (source, target, words).
@@ -209,17 +226,22 @@ fn overlap_table(comm: &Comm, channels: u32) {
     let plan = Plan::new(&image, 0, layout, 1).expect("the layout is the set's");
     let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
     let idle = Baseline::new(&[], &[], &[]);
-    let mut ways: [Vec<f64>; 4] = Default::default();
+    let mut ways: [Vec<f64>; 6] = Default::default();
+    let mut arrived = [0.0; 2];
     for _ in 0..BLOCKS {
-        let (times, _) =
+        let (over_mpi, _) =
             world.try_run(|cell| with_work(cell, &plan, true)).expect("the exchange works");
         if comm.rank() == 0 {
             let threads = Transport::Threads(ThreadOptions::default());
             let world = World::new(image.clone()).on(threads);
-            let (own, _) =
+            let (on_threads, _) =
                 world.try_run(|cell| with_work(cell, &plan, false)).expect("the exchange works");
-            for (way, times) in ways.iter_mut().zip(times[0].iter().chain(&own[0])) {
+            let runs = [&over_mpi[0], &on_threads[0]];
+            for (way, times) in ways.iter_mut().zip(runs.iter().flat_map(|run| &run.times)) {
                 way.extend(times);
+            }
+            for (arrived, run) in arrived.iter_mut().zip(runs) {
+                *arrived += run.arrived / BLOCKS as f64;
             }
         }
         idle.sleep();
@@ -229,19 +251,29 @@ fn overlap_table(comm: &Comm, channels: u32) {
     }
     println!("{:<36}{:>11}{:>11}{:>20}", "with work", "median us", "least us", "of one by one");
     let names = ["over MPI", "on threads"];
-    for (name, ways) in names.iter().zip(ways.chunks(2)) {
-        for (what, own) in ["exchange, work", "begin, work, end"].iter().zip(ways) {
+    for ((name, ways), arrived) in names.iter().zip(ways.chunks(3)).zip(arrived) {
+        for (what, own) in
+            ["exchange, work", "begin, work, end", "begin, work, test, end"].iter().zip(ways)
+        {
             let least = own.iter().copied().fold(f64::INFINITY, f64::min);
             let of_first = median(own.iter().zip(&ways[0]).map(|(a, b)| a / b));
             let us = median(own.iter().copied());
             println!("{:<36}{us:>11.1}{least:>11.1}{of_first:>20.3}", format!("{what} {name}"));
         }
+        println!("    arrived when the work was done: {:.0} of 100 (cell 0)", 100.0 * arrived);
     }
 }
 
-/// Microseconds at each turn for exchange and work one after the other, and for work between
-/// begin and end.
-fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f64>; 2], CellError> {
+/// An exchange with work.
+struct WithWork {
+    /// Microseconds at each turn: one after the other, the work between begin and end, and the same
+    /// with a test before the end.
+    times: [Vec<f64>; 3],
+    /// The share of the tests that found everything there: what is done before the end.
+    arrived: f64,
+}
+
+fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<WithWork, CellError> {
     let barrier = over_mpi.then(|| Baseline::new(&[], &[], &[]));
     let meet = || barrier.iter().for_each(Baseline::barrier);
     let mut x = vec![1.0; plan.layout().items_of(cell.id())];
@@ -261,7 +293,8 @@ fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f6
     let start = Instant::now();
     let mut value = work(1.0, STEPS);
     let steps = (exchange * share / start.elapsed().as_secs_f64() * f64::from(STEPS)) as u32;
-    let mut times: [Vec<f64>; 2] = Default::default();
+    let mut times: [Vec<f64>; 3] = Default::default();
+    let (mut tests, mut arrived) = (0u32, 0u32);
     for turn in 0..TURNS / 4 + 1 {
         for (way, times) in times.iter_mut().enumerate() {
             meet();
@@ -273,6 +306,10 @@ fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f6
                 } else {
                     let token = cell.start(plan, Op::Copy, &x)?;
                     value = work(value, steps);
+                    if way == 2 {
+                        tests += 1;
+                        arrived += u32::from(cell.test(&token)?);
+                    }
                     cell.wait(plan, token, &mut x)?;
                 }
             }
@@ -283,7 +320,7 @@ fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<[Vec<f6
         }
     }
     assert!(value.is_finite());
-    Ok(times)
+    Ok(WithWork { times, arrived: f64::from(arrived) / f64::from(tests.max(1)) })
 }
 
 /// Work that uses the core and no memory.

@@ -388,6 +388,9 @@ mod tests {
         let l = lists(&[&[3, 1], &[]], &[&[7]], 2);
         assert_eq!((l.words(), l.is_mixed(), l.send().len()), (Some(16), false, 2));
         assert_eq!((l.send().row(0), l.send().row(1)), (&[3, 1][..], &[][..]));
+        assert!(l.send().fit(2, &[4, 0]) && l.receive().fit(2, &[2]));
+        assert!(!l.send().fit(2, &[4]) && !l.send().fit(1, &[4, 0]) && !l.send().fit(2, &[4, 2]));
+        assert!(!l.receive().fit(usize::MAX, &[2]) && !l.send().fit(usize::MAX, &[2, 0]));
         assert!(lists(&[&[3, 1]], &[&[1]], 1).is_mixed());
         assert_eq!(lists(&[], &[], 5).words(), Some(0));
     }

@@ -58,6 +58,19 @@ pub(crate) fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
+/// Copies bytes to others that are as many.
+///
+/// `memcpy` moves more than some kilobytes by string instructions. On AMD EPYC these take ten to twenty
+/// times as long where the target lies 1 to 31 bytes after the source, counted within their pages. A
+/// kilobyte at a time is copied by vector registers, and as fast everywhere.
+#[inline]
+pub(crate) fn copy_bytes(to: &mut [u8], from: &[u8]) {
+    const AT_A_TIME: usize = 1 << 10;
+    assert_eq!(to.len(), from.len(), "as many bytes");
+    let chunks = to.chunks_mut(AT_A_TIME).zip(from.chunks(AT_A_TIME));
+    chunks.for_each(|(to, from)| to.copy_from_slice(from));
+}
+
 /// The bits of a word of any size.
 pub(crate) fn bits_of(word: &[u8]) -> u64 {
     match word.len() {
@@ -153,6 +166,22 @@ mod tests {
         let nan = f64::from_bits(0x7ff8_dead_beef_0001);
         assert_eq!(f64::to_bits(Word::from_bits(Word::to_bits(nan))), 0x7ff8_dead_beef_0001);
     }
+
+    #[test]
+    fn bytes_are_copied_wherever_they_lie() {
+        let from: Vec<u8> = (0..9000u32).map(|i| lower_byte(u64::from(i * i / 7))).collect();
+        let mut to = vec![0; 3 * 9000];
+        for apart in (0..70).chain([4095, 4096]) {
+            // The target lies so many bytes after the source, counted within pages.
+            let own = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()) % 4096;
+            let start = (4096 + apart - own) % 4096;
+            to.fill(1);
+            copy_bytes(&mut to[start..start + 8999], &from[..8999]);
+            assert_eq!(to[start..start + 8999], from[..8999]);
+            assert_eq!(to[start + 8999], 1);
+        }
+    }
+
     #[test]
     fn bytes_on_the_wire_are_those_of_the_number() {
         fn check<W: Word + PartialEq + std::fmt::Debug>(words: &[W]) {

@@ -32,6 +32,7 @@ use std::rc::Rc;
 use super::persistent_requests::{ExchangeKey, Numbered, PersistentExchange};
 use crate::error::MpiError;
 use crate::port::{UnpackFn, WireBuffers};
+use crate::word::copy_bytes;
 
 /// A nonblocking exchange of a cell.
 pub(super) struct MpiRequest {
@@ -202,7 +203,7 @@ impl ActiveRequest {
             }
             let size = buffers.outgoing.size();
             exchange.start(row, *call, |run, wire| {
-                wire.copy_from_slice(&buffers.outgoing.row(run.slot)[run.bytes(size)]);
+                copy_bytes(wire, &buffers.outgoing.row(run.slot)[run.bytes(size)]);
             })?;
             self.started = true;
         }
@@ -211,7 +212,7 @@ impl ActiveRequest {
         }
         let size = buffers.incoming.size();
         exchange.finish(row, |run, wire| {
-            buffers.incoming.row_mut(run.slot)[run.bytes(size)].copy_from_slice(wire);
+            copy_bytes(&mut buffers.incoming.row_mut(run.slot)[run.bytes(size)], wire);
         })?;
         Ok(true)
     }

@@ -44,7 +44,7 @@ use super::raw_requests::PersistentRequests;
 use crate::call::{Call, MARK_BITS, describe_mark};
 use crate::error::MpiError;
 use crate::port::{ArrivedRows, By, RawWords, ReadFn, WireBuffers};
-use crate::word::Word;
+use crate::word::{Word, copy_bytes};
 
 /// A set exchanged in one way, in words of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -321,7 +321,7 @@ impl PersistentExchange {
             })?;
         } else {
             self.read(row, |run, wire| {
-                buffers.incoming.row_mut(run.slot)[run.bytes(size)].copy_from_slice(wire);
+                copy_bytes(&mut buffers.incoming.row_mut(run.slot)[run.bytes(size)], wire);
             })?;
             rows.extend(buffers.incoming.raw());
         }

@@ -20,6 +20,7 @@ use crate::port::{
     By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, ReadFn, Stopped, TreeWalk,
     UnpackFn, WireBuffers,
 };
+use crate::word::copy_bytes;
 
 /// Tries to complete an exchange before other cells of the rank have their turn, and before the
 /// rank does what else there is to do if there are no others.
@@ -224,11 +225,11 @@ impl CellPort for MpiPort<'_> {
         let exchange = self.exchange_until_done(set, by, |run, wire| {
             // SAFETY: the caller says that the row can be read, and is as long as its connection, of
             // which the run is a part.
-            wire.copy_from_slice(unsafe { outgoing[run.slot].bytes(&run.words) });
+            copy_bytes(wire, unsafe { outgoing[run.slot].bytes(&run.words) });
         })?;
         self.noted(exchange.finish(self.row, |run, wire| {
             // SAFETY: as above, and incoming rows can be written, and overlap no others.
-            unsafe { incoming[run.slot].bytes_mut(&run.words) }.copy_from_slice(wire);
+            copy_bytes(unsafe { incoming[run.slot].bytes_mut(&run.words) }, wire);
         }))
     }
 
@@ -336,13 +337,11 @@ impl CellPort for MpiPort<'_> {
         let number = rank.count_step(row, CollectiveStep::Walk(walk.set), self.call);
         let call = (number, self.call);
         let tree = self.noted(rank.tree(walk))?;
-        self.noted(tree.start(row, walk.way, call, array))?;
+        self.noted(tree.start(row, walk.way, call, array.len()))?;
         let key = (walk.set, walk.way == WalkDirection::Down);
         self.wait_for(WaitState::Walk(key), || {
-            Ok(tree.poll(row, tries, call, combine)?.then_some(()))
-        })?;
-        tree.read(row, array);
-        Ok(())
+            Ok(tree.poll((row, tries), call, array, combine)?.then_some(()))
+        })
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

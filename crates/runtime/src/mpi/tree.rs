@@ -3,15 +3,16 @@
 //!
 //! A node knows its parent, its children in the order in which their values are combined, and
 //! nothing else: it needs no world, no image and no coroutine. A *walk* is one traversal of the tree
-//! with an array of bytes. [`TreeNode::start`] copies the array, [`TreeNode::poll`] goes on as far as
-//! it can without waiting, and [`TreeNode::array`] is the result when it is done. Waiting in between
-//! is up to the caller.
+//! with an array of bytes. [`TreeNode::start`] starts it, and [`TreeNode::poll`] goes on as far as it
+//! can without waiting; when it is done, the array is the result. Waiting in between is up to the
+//! caller.
 //!
 //! Arrays that are longer than [`PIECE`] travel in pieces, one message each: a node passes a piece on
 //! while the next ones arrive. Every edge has requests for [`RING`] pieces in each direction, so the
 //! memory of a node is one array and a few pieces for each child. A piece from the parent is received
-//! where the own piece has left. A walk ends when all its sends are done: short ones are with the
-//! call that starts them.
+//! where the own piece has left. A piece of the array is copied to the memory that MPI uses just before
+//! it is combined or sent, and back just after it was passed on, while it is in the caches. A walk ends
+//! when all its sends are done: short ones are with the call that starts them.
 //!
 //! *No circular wait.* The requests of a node complete in any order, and every poll goes on in both
 //! directions. Upwards a node waits only for its children, and for its parent to have received
@@ -35,6 +36,7 @@ use super::byte_requests::{ByteRequests, Part, Remote};
 use super::comm::Comm;
 use crate::collectives::WalkDirection;
 use crate::error::MpiError;
+use crate::word::copy_bytes;
 
 /// Bytes of the header.
 const HEADER: usize = 16;
@@ -159,6 +161,8 @@ struct Walk {
     bytes: usize,
     piece: usize,
     pieces: usize,
+    /// Pieces that were copied from the array.
+    loaded: usize,
     /// Pieces that were combined and sent to the parent; and of the next one, the children that were
     /// combined.
     up: usize,
@@ -221,24 +225,23 @@ impl TreeNode {
         Ok(Self { parent, children, requests, walk: Walk::default() })
     }
 
-    /// Starts a walk with an array, which is copied. `call` must be the same at all nodes. The walk
+    /// Starts a walk with an array of so many bytes. `call` must be the same at all nodes. The walk
     /// before must be done.
     pub(super) fn start(
         &mut self,
         way: WalkDirection,
         call: u64,
-        array: &[u8],
+        length: usize,
     ) -> Result<(), MpiError> {
         assert!(self.requests.is_idle(), "the last walk is under way");
-        let bytes = HEADER + array.len();
+        let bytes = HEADER + length;
         let piece = PIECE.min(bytes.next_multiple_of(HEADER));
         let pieces = bytes.div_ceil(piece);
         self.walk = Walk { way, call, bytes, piece, pieces, ..Walk::default() };
         self.requests.reserve(OWN, bytes.max(LEAST));
-        let own = self.requests.write(&(OWN, 0..bytes));
-        own[..8].copy_from_slice(&call.to_ne_bytes());
-        own[8..HEADER].copy_from_slice(&to_u64(array.len()).to_ne_bytes());
-        own[HEADER..].copy_from_slice(array);
+        let header = self.requests.write(&(OWN, 0..HEADER));
+        header[..8].copy_from_slice(&call.to_ne_bytes());
+        header[8..].copy_from_slice(&to_u64(length).to_ne_bytes());
         if self.walk.goes_up() {
             for child in 0..self.children.len() {
                 self.requests.reserve(child + 1, LEAST.max(pieces.min(RING) * piece));
@@ -249,15 +252,17 @@ impl TreeNode {
     }
 
     /// Goes on as far as it can; with some tries for the message that the node needs first. Whether
-    /// the walk is done.
+    /// the walk is done. The array is as long as was said at the start.
     pub(super) fn poll(
         &mut self,
         tries: u32,
+        array: &mut [u8],
         combine: &mut Combine<'_>,
     ) -> Result<bool, WalkFault> {
-        let up = !self.walk.goes_up() || self.poll_up(tries, combine)?;
-        let down =
-            self.walk.way == WalkDirection::Up || self.poll_down(if up { tries } else { 1 })?;
+        assert_eq!(HEADER + array.len(), self.walk.bytes, "the array of the walk");
+        let up = !self.walk.goes_up() || self.poll_up(tries, array, combine)?;
+        let tries_down = if up { tries } else { 1 };
+        let down = self.walk.way == WalkDirection::Up || self.poll_down(tries_down, array)?;
         if !up || !down {
             return Ok(false);
         }
@@ -274,9 +279,21 @@ impl TreeNode {
         Ok(true)
     }
 
-    /// The array of a walk that is done.
-    pub(super) fn array(&self) -> &[u8] {
-        self.requests.read(&(OWN, HEADER..self.walk.bytes))
+    /// Copies a piece of the array to where MPI sends it from, unless that was done.
+    fn load(&mut self, piece: usize, array: &[u8]) {
+        if self.walk.loaded == piece {
+            let part = payload(self.walk.own(piece), piece);
+            let from = &array[part.1.start - HEADER..part.1.end - HEADER];
+            copy_bytes(self.requests.write(&part), from);
+            self.walk.loaded += 1;
+        }
+    }
+
+    /// Copies a piece of the result to the array.
+    fn unload(&self, piece: usize, array: &mut [u8]) {
+        let part = payload(self.walk.own(piece), piece);
+        let to = &mut array[part.1.start - HEADER..part.1.end - HEADER];
+        copy_bytes(to, self.requests.read(&part));
     }
 
     /// For whom the walk waits.
@@ -297,9 +314,15 @@ impl TreeNode {
     }
 
     /// Combines the pieces of the children and sends the result to the parent; whether all are sent.
-    fn poll_up(&mut self, tries: u32, combine: &mut Combine<'_>) -> Result<bool, WalkFault> {
+    fn poll_up(
+        &mut self,
+        tries: u32,
+        array: &mut [u8],
+        combine: &mut Combine<'_>,
+    ) -> Result<bool, WalkFault> {
         while self.walk.up < self.walk.pieces {
             let piece = self.walk.up;
+            self.load(piece, array);
             while self.walk.combined < self.children.len() {
                 if !self.combine_child(self.walk.combined, piece, tries, combine)? {
                     return Ok(false);
@@ -318,6 +341,9 @@ impl TreeNode {
                         self.requests.send(place, part, Remote { rank: *rank, tag: *up })?;
                     }
                 }
+            }
+            if self.walk.way == WalkDirection::Up && !self.children.is_empty() {
+                self.unload(piece, array);
             }
             self.walk.combined = 0;
             self.walk.up += 1;
@@ -364,15 +390,22 @@ impl TreeNode {
 
     /// Passes on to the children what comes from the parent, or at the root what was combined;
     /// whether all was passed on.
-    fn poll_down(&mut self, tries: u32) -> Result<bool, WalkFault> {
+    fn poll_down(&mut self, tries: u32, array: &mut [u8]) -> Result<bool, WalkFault> {
         while self.walk.down < self.walk.pieces {
             let piece = self.walk.down;
+            let is_source = self.parent.is_none() && self.walk.way == WalkDirection::Down;
+            if is_source {
+                self.load(piece, array);
+            }
             let here = match self.parent {
-                None => self.walk.way == WalkDirection::Down || piece < self.walk.up,
+                None => is_source || piece < self.walk.up,
                 Some(_) => self.receive_from_parent(piece, tries)?,
             };
             if !here || !self.pass_on(piece)? {
                 return Ok(false);
+            }
+            if !is_source {
+                self.unload(piece, array);
             }
             self.walk.down += 1;
         }

@@ -95,35 +95,30 @@ impl RankTree {
         row: usize,
         way: WalkDirection,
         (number, call): Numbered,
-        array: &[u8],
+        length: usize,
     ) -> Result<(), MpiError> {
-        self.nodes[row].node.borrow_mut().start(way, call_word(number, call), array)
+        self.nodes[row].node.borrow_mut().start(way, call_word(number, call), length)
     }
 
-    /// Goes on with the walk of a cell; whether it is done.
+    /// Goes on with the walk of a cell; whether it is done, so that the array is the result.
     pub(super) fn poll(
         &self,
-        row: usize,
-        tries: u32,
+        (row, tries): (usize, u32),
         call: Numbered,
+        array: &mut [u8],
         combine: &CombineFn<'_>,
     ) -> Result<bool, MpiError> {
         let CellNode { cell, node, .. } = &self.nodes[row];
         let mut combine = |child: usize, own: &mut [u8], its: &[u8]| {
             combine(*cell, child, own, its);
         };
-        match node.borrow_mut().poll(tries, &mut combine) {
+        match node.borrow_mut().poll(tries, array, &mut combine) {
             Ok(done) => Ok(done),
             Err(WalkFault::Mpi(error)) => Err(error),
             Err(WalkFault::Header { from, call: other, bytes }) => {
                 Err(self.other_call(row, call, (from, other, bytes)))
             }
         }
-    }
-
-    /// The array of a walk that is done.
-    pub(super) fn read(&self, row: usize, array: &mut [u8]) {
-        array.copy_from_slice(self.nodes[row].node.borrow().array());
     }
 
     /// The cell for which a cell waits in its walk.

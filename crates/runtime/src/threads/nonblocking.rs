@@ -56,6 +56,7 @@ use crate::call::Collective;
 use crate::executor::Resume;
 use crate::port::{Stopped, UnpackFn, WireBuffers, WireRows};
 use crate::sync::WINDOW;
+use crate::word::copy_bytes;
 
 /// Exchanges of a set that a cell may have ended while they are still being read.
 const MAX_UNRETURNED: usize = 3;
@@ -263,7 +264,7 @@ impl<'b> ThreadPort<'_, 'b> {
             // SAFETY: the source has published the step, at which it publishes its outgoing words, as this
             // cell does. This cell is done with the step when all is read (`arrived`).
             let words = unsafe { published_words(state, (step, set), connection) };
-            incoming.row_mut(index(row)).copy_from_slice(words);
+            copy_bytes(incoming.row_mut(index(row)), words);
             self.worker.moved(words.len() / incoming.size());
             false
         });

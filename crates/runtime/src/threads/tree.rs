@@ -30,6 +30,7 @@ use crate::call::Collective;
 use crate::collectives::{ReductionTree, WalkDirection, bytes_of_mut};
 use crate::port::{CombineFn, Stopped, TreeWalk};
 use crate::sync::Counter;
+use crate::word::{bytes, bytes_mut, copy_bytes};
 
 /// Results that are kept.
 const RESULTS: usize = 4;
@@ -201,12 +202,12 @@ impl<'b> ThreadPort<'_, 'b> {
 /// Makes words of an array.
 fn fill(words: &mut Vec<u64>, array: &[u8]) {
     words.resize(array.len().div_ceil(8), 0);
-    bytes_of_mut(words)[..array.len()].copy_from_slice(array);
+    copy_bytes(&mut bytes_mut(words)[..array.len()], array);
 }
 
 /// Copies the first bytes of words, as many as the array has.
 fn copy_words(array: &mut [u8], words: &[u64]) {
-    for (bytes, word) in array.chunks_mut(8).zip(words) {
-        bytes.copy_from_slice(&word.to_ne_bytes()[..bytes.len()]);
-    }
+    let words = bytes(words);
+    let count = array.len().min(words.len());
+    copy_bytes(&mut array[..count], &words[..count]);
 }

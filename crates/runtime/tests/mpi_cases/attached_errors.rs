@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use conset_runtime::Op;
 use conset_runtime::mpi::{Comm, Halo, HaloError, MpiError, SetupFault};
 
 use super::attached::{attach, ring};
@@ -147,4 +148,23 @@ pub(super) fn other_halo(_: &Comm) {
     }
     // Two ranks are late by their time-out; whatever follows begins together.
     attach(&super::failures::patient(&own_comm()));
+}
+
+/// An array of another length on one rank: its parent reports it, whether messages of the array are
+/// short or long, and the others learn that nobody comes.
+pub(super) fn other_length(_: &Comm) {
+    for length in [2, 5000] {
+        let attached = attach(&own_comm());
+        let rank = attached.rank();
+        let mut x = vec![1.0; if rank == 1 { length } else { 3 }];
+        let found = attached.allreduce(Op::Add, &mut x);
+        if rank == 0 {
+            assert_eq!(found, Err(HaloError::Calls { ranks: [1, 0] }));
+        } else {
+            assert!(matches!(found, Err(HaloError::Mpi(MpiError::Missing { .. }))), "{found:?}");
+        }
+        assert_eq!(attached.barrier(), Err(HaloError::Lost));
+        // They are late by their time-out; whatever follows begins together.
+        attach(&super::failures::patient(&own_comm()));
+    }
 }

@@ -91,6 +91,7 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("attached_sizes", attached::sizes)),
     from_two(good("attached_other_block", attached_errors::other_block)),
     from_two(good("attached_other_halo", attached_errors::other_halo)),
+    from_two(good("attached_other_length", attached_errors::other_length)),
     from_two(good("attached_collectives", attached::collectives)),
     from_two(good("attached_alone", attached::alone)),
     from_two(good("attached_allocations", attached::allocations)),
