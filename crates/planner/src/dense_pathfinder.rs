@@ -4,7 +4,8 @@
 //! channels are and how evenly the links are loaded. Each connection gets a phase and a shortest
 //! route (`routes` finds the cheapest of all phases at once). Connections that overuse channels,
 //! links or agents are moved while the cost of overused resources rises (`negotiation`).
-//! Connections are sorted by length, and each phase expects those of nearly equal length (`shape`).
+//! Connections are sorted by length, latency included, and each phase expects those of nearly equal
+//! length (`shape`).
 //!
 //! Where conflicts remain in the end, connections leave their phases (`eviction`) and are planned
 //! again in phases of their own.
@@ -29,7 +30,7 @@ use block::{Block, Member, block_bytes, blocks};
 use eviction::Late;
 use negotiation::Context;
 use routes::incoming;
-use shape::{Sums, shapes};
+use shape::{Sums, counts, lengths, shapes};
 
 /// The weights of the negotiation.
 #[derive(Clone, Debug)]
@@ -99,20 +100,21 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
     if !problem.is_plain() || (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
         return None;
     }
-    let clocks = |(x, c): (usize, &conset_ir::Connection)| problem.clocks(x).of(c.words);
+    let mut members: Vec<u32> = (0..to_u32(set.len())).collect();
+    let all = Sums::new(problem, &members);
+    let (_, on_link) = counts(problem, config, &all, &all);
     let context = Context {
         problem,
         config,
         incoming: incoming(problem),
-        clocks: set.connections().iter().enumerate().map(clocks).collect(),
+        clocks: lengths(problem, on_link),
         seed,
     };
-    let mut members: Vec<u32> = (0..to_u32(set.len())).collect();
-    let all = Sums::new(problem, &context.clocks, &members);
     let (mut phases, mut work) = (Vec::new(), 0);
     while !members.is_empty() {
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
-        let shapes = shapes(problem, config, (&all, &context.clocks), &members);
+        let counts = counts(problem, config, &all, &Sums::new(problem, &members));
+        let shapes = shapes(problem, config, (&context.clocks, &members), counts);
         if phases.is_empty() && !is_suitable(problem, config, shapes.len()) {
             return None;
         }

@@ -26,7 +26,7 @@ pub(super) struct Context<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) config: &'a DenseConfig,
     pub(super) incoming: Incoming,
-    /// Clocks of each connection's stream.
+    /// The length of each connection ([`super::shape::lengths`]).
     pub(super) clocks: Vec<u64>,
     pub(super) seed: u64,
 }
@@ -99,26 +99,32 @@ impl<'a> RangePass<'a> {
         }
         let mut open = Vec::new();
         for (at, (row, member)) in members.iter().enumerate() {
-            if !member.is_placed
-                || blocks[*row].is_in_conflict(self.context.problem, member)
-                || self.rng.random_range(0..self.context.config.shaken) == 0
-            {
-                open.push(at);
+            let is_shaken = self.rng.random_range(0..self.context.config.shaken) == 0;
+            if is_shaken || !self.may_stay(&blocks[*row], member) {
+                open.push((at, is_shaken));
             }
         }
         open.shuffle(&mut self.rng);
-        for at in open {
+        for (at, is_shaken) in open {
             // What is left has no place then, so the blocks are of no use.
             if self.context.problem.interrupt.is_requested() {
                 break;
             }
             let (row, member) = &mut members[at];
-            *row = self.place(blocks, *row, member);
+            // A member that left before may have resolved the conflict.
+            if is_shaken || !self.may_stay(&blocks[*row], member) {
+                *row = self.place(blocks, *row, member);
+            }
         }
         for (row, member) in members {
             blocks[row].members.push(member);
         }
         self.search.work
+    }
+
+    /// Whether a member has a place without a conflict.
+    fn may_stay(&self, block: &Block, member: &Member) -> bool {
+        member.is_placed && !block.is_in_conflict(self.context.problem, member)
     }
 
     /// Gives a member the cheapest phase and route, and returns the row of its block.

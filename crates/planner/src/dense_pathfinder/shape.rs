@@ -1,8 +1,8 @@
 //! The shape of a plan before its connections have phases: how many phases, and how long each is.
 //!
-//! Connections are sorted by length, so that those of a phase are of nearly equal length. A phase
-//! lasts a whole number of such streams, one after the other on each link. Few of them leave
-//! channels idle, many leave links idle.
+//! Connections are sorted by length (the clocks of their streams, and a share of their latency), so
+//! that those of a phase are of nearly equal length. A phase lasts a whole number of such streams,
+//! one after the other on each link. Few of them leave channels idle, many leave links idle.
 
 use conset_ir::convert::{index, to_u64};
 
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// What a phase is made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseShape {
-    /// The clocks of the longest stream that is expected.
+    /// The length of the longest connection that is expected.
     pub(super) longest: u64,
     /// The clocks for which a link or agent may be busy.
     pub(super) limit: u64,
@@ -31,31 +31,46 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(problem: &Problem<'_>, clocks: &[u64], members: &[u32]) -> Self {
+    pub(super) fn new(problem: &Problem<'_>, members: &[u32]) -> Self {
         let mut sums = Self { connections: to_u64(members.len()), ..Self::default() };
-        for &x in members {
-            let hops = u64::from(problem.hops(index(x)));
+        for x in members.iter().map(|&x| index(x)) {
+            let hops = u64::from(problem.hops(x));
+            let clocks = u128::from(stream_clocks(problem, x));
             sums.channels += hops + 1;
-            sums.link_clocks += u128::from(clocks[index(x)]) * u128::from(hops);
-            sums.clocks += u128::from(clocks[index(x)]);
+            sums.link_clocks += clocks * u128::from(hops);
+            sums.clocks += clocks;
         }
         sums
     }
 }
 
-/// The phases for some connections, `all` being the sums of the whole set. `members` are sorted by
-/// clocks, the longest first.
-pub(super) fn shapes(
+/// The clocks of the stream of a connection on a link that it does not share.
+fn stream_clocks(problem: &Problem<'_>, x: usize) -> u64 {
+    problem.clocks(x).of(problem.set.connections()[x].words)
+}
+
+/// The length of each connection: the clocks of its stream and a share of its latency. A phase in
+/// which `streams` streams follow each other on every link takes as long as their lengths.
+pub(super) fn lengths(problem: &Problem<'_>, streams: u64) -> Vec<u64> {
+    let length = |x: usize| {
+        let latency = problem.clocks(x).pipeline_latency(problem.hops(x).into());
+        stream_clocks(problem, x) + latency / streams.max(1)
+    };
+    (0..problem.set.len()).map(length).collect()
+}
+
+/// The number of phases for connections with the sums `sums`, and the number of streams that follow
+/// each other on a link in each. `all` are the sums of the whole set.
+pub(super) fn counts(
     problem: &Problem<'_>,
     config: &DenseConfig,
-    (all, clocks): (&Sums, &[u64]),
-    members: &[u32],
-) -> Vec<PhaseShape> {
-    let sums = Sums::new(problem, clocks, members);
+    all: &Sums,
+    sums: &Sums,
+) -> (u64, u64) {
     let mean = (sums.clocks / u128::from(sums.connections.max(1))).max(1);
     let [channels, links] = config.filled.map(u128::from);
-    let by_channels = phases(problem, all, &sums) * 64 / channels;
-    let busy = busy(problem, all, &sums);
+    let by_channels = phases(problem, all, sums) * 64 / channels;
+    let busy = busy(problem, all, sums);
     // The phases, in 2^20ths, in which links carry so many streams of average length.
     let count = |streams: u32| {
         let by_links = (busy << 20) * 64 / (mean * u128::from(streams) * links);
@@ -65,8 +80,7 @@ pub(super) fn shapes(
         |&streams: &u32| count(streams) * (u128::from(problem.switch) + mean * u128::from(streams));
     let streams = (1..=config.most_streams).min_by_key(time).unwrap_or(1);
     let count = u64::try_from(count(streams).div_ceil(1 << 20)).unwrap_or(u64::MAX);
-    let count = count.clamp(1, sums.connections.max(1));
-    shapes_of(problem, config, (clocks, members), (sums.channels, count, streams.into()))
+    (count.clamp(1, sums.connections.max(1)), streams.into())
 }
 
 /// The phases in 2^20ths that some connections take by the bound of the whole set.
@@ -90,18 +104,20 @@ fn busy(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
     }
 }
 
-/// Equal shares of the channels of the members, sorted by clocks.
-fn shapes_of(
+/// So many phases with equal shares of the channels of the members, which are sorted by length, and
+/// so many streams on each link.
+pub(super) fn shapes(
     problem: &Problem<'_>,
     config: &DenseConfig,
-    (clocks, members): (&[u64], &[u32]),
-    (channels, count, streams): (u64, u64, u64),
+    (lengths, members): (&[u64], &[u32]),
+    (count, streams): (u64, u64),
 ) -> Vec<PhaseShape> {
+    let channels: u64 = members.iter().map(|&x| u64::from(problem.hops(index(x))) + 1).sum();
     let mut shapes: Vec<PhaseShape> = Vec::new();
     let (mut sum, mut first, mut own, mut longest) = (0, 0, 0, 0);
     for (row, &x) in members.iter().enumerate() {
-        longest = longest.max(clocks[index(x)]);
-        own += clocks[index(x)];
+        longest = longest.max(lengths[index(x)]);
+        own += lengths[index(x)];
         sum += u64::from(problem.hops(index(x))) + 1;
         let wanted = u128::from(sum) * u128::from(count) / u128::from(channels.max(1));
         if wanted > to_u64(shapes.len()).into() {
