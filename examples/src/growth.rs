@@ -316,7 +316,7 @@ impl Peers {
             [] => Ok(()),
             _ => cell.msg_send(self.cells[to as usize], out),
         };
-        if rank % 2 == 0 {
+        if rank.is_multiple_of(2) {
             send(cell)?;
         }
         if !incoming.is_empty() {

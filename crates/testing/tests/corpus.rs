@@ -16,6 +16,7 @@ use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 #[path = "../../mesh/tests/common/mod.rs"]
+#[allow(dead_code, reason = "the tests of the readers use more of it")]
 mod samples;
 
 /// The file with the inputs of a target.

@@ -128,7 +128,7 @@ pub(crate) fn sized_set(seed: u64, cells: u32) -> ConnectionSet {
     let connection = |number| {
         let bits = mix(seed ^ mix(number + 77));
         let end = |bits: u64| CellId((bits % u64::from(cells)) as u32);
-        let words = if bits % 7 == 0 { 0 } else { (bits >> 40) as u32 % 90 };
+        let words = if bits.is_multiple_of(7) { 0 } else { (bits >> 40) as u32 % 90 };
         Connection::new(end(bits >> 3), end(bits >> 20), words)
     };
     ConnectionSet::new("s", (0..u64::from(4 * cells)).map(connection).collect()).unwrap()
