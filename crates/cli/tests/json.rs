@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 92] = [
+const SUCCESSES: [&str; 94] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -43,6 +43,8 @@ const SUCCESSES: [&str; 92] = [
     "run two.cset --machine iwarp:4x4 --profile",
     "run two.cset --machine iwarp:4x4 --profile --what-if --cells",
     "run s.json --profile",
+    "run two.cset --machine iwarp:4x4 --faults late.faults",
+    "run two.cset --machine iwarp:4x4 --faults late.faults --checked",
     "predict pattern:all-to-all --machine cm5:4",
     "predict pattern:random:density=0.4 --machine iwarp:4x4 --measure",
     "predict empty.cset --machine iwarp:4x4 --measure",
@@ -122,7 +124,7 @@ const SUCCESSES: [&str; 92] = [
 const REPRODUCTIONS: [&str; 4] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
 
-const FAILURES: [(&str, &str); 29] = [
+const FAILURES: [(&str, &str); 30] = [
     ("sweep pattern:torus --vary words=x", "input"),
     ("sweep pattern:torus --vary words", "usage"),
     ("compile pattern:none", "input"),
@@ -131,6 +133,7 @@ const FAILURES: [(&str, &str); 29] = [
     ("compile pattern:all-to-all --machine iwarp:4x4 --max-phases 1", "infeasible"),
     ("compile", "usage"),
     ("run nothing.msh", "input"),
+    ("run two.cset --machine iwarp:4x4 --faults wrong.cset", "input"),
     ("run spoilt.json", "rejected"),
     ("show phases nothing.json", "input"),
     ("show nonsense a.json", "input"),
@@ -184,6 +187,7 @@ fn folder() -> tempfile::TempDir {
         ("two.cset", "conset set 1\nset a\n  c0 -> c1 words 9\nset b\n  c8 -> c9 words 9\n"),
         ("empty.cset", "conset set 1\nset none\n"),
         ("wrong.cset", "conset set 1\nset a\n  c0 => c1 words 9\n"),
+        ("late.faults", "cell c0 late 40 at switch 0\nlink c0 -> c1 stalled 9\n"),
         ("triangle.graph", "3 3\n2 3\n1 3\n1 2\n"),
         ("matrix.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n2 1 3.5\n"),
         ("cut.csb", "\u{7f}conset"),

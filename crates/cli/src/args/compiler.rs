@@ -159,8 +159,8 @@ pub(crate) struct RunArgs {
         value_parser = whole::<u32>(1, u32::MAX.into()),
         allow_negative_numbers = true,
         conflicts_with_all = [
-            "by", "compare", "explain_search", "fuse", "profile", "reuse", "time_limit", "trace",
-            "write_partition",
+            "by", "compare", "explain_search", "faults", "faults_seed", "fuse", "profile", "reuse",
+            "time_limit", "trace", "write_partition",
         ]
     )]
     pub(crate) batches: Option<u32>,
@@ -173,6 +173,16 @@ pub(crate) struct RunArgs {
     pub(crate) profile: bool,
     #[command(flatten)]
     pub(crate) profile_options: ProfileOptions,
+    /// Also execute the sets on a machine with the faults of a file, one a line, such as `link c0 -> c1 drops word
+    /// 17`. The exit code is 1 if not every word is delivered.
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Like --faults, with a fault drawn from a seed.
+    #[arg(long, value_name = "N", conflicts_with = "faults")]
+    pub(crate) faults_seed: Option<u64>,
+    /// With faults: send check words with each stream, so that cells also notice changed words.
+    #[arg(long)]
+    pub(crate) checked: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

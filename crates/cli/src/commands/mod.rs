@@ -6,6 +6,7 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod emit;
+mod faults;
 pub(crate) mod generate;
 pub(crate) mod help;
 pub(crate) mod info;

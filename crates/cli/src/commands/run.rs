@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::args::{Compare, MessageOrderArg, RunArgs};
 use crate::commands::batches;
 use crate::commands::compile::{write_refused, write_summary};
+use crate::commands::faults::{self, FaultReport};
 use crate::commands::info::{mesh_note, write_note};
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::steps::{self, write_choice};
@@ -42,6 +43,9 @@ pub(crate) struct ExecutionReport<'a> {
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
+    /// The same program on a machine with faults (`--faults`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultReport>,
 }
 
 /// Sums over several sets.
@@ -155,6 +159,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         report(runs.iter().map(|run| &run.summary), compiled.schedule().machine().parameters());
     report.compared = compared;
     report.profile = profiled;
+    report.faults = faults::run(args, &compiled)?;
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
@@ -166,6 +171,9 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         if let Some(profiled) = &report.profile {
             let cells = args.profile_options.cells;
             profile::write(out, profiled, ProfileFilter { cells, ..ProfileFilter::default() })?;
+        }
+        if let Some(faults) = &report.faults {
+            faults.write(out)?;
         }
         if let Some(path) = &args.trace {
             writeln!(out, "wrote {}", path.display())?;
@@ -192,7 +200,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         )));
     }
     match runs.iter().find(|run| !run.summary.payload_ok) {
-        None => Ok(()),
+        None => report.faults.as_ref().map_or(Ok(()), FaultReport::check),
         Some(run) => Err(CliError::Bug(format!(
             "set `{}`: {} wrong, {} missing, {} extra words",
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
@@ -208,6 +216,10 @@ fn run_steps(
     compiled_here: bool,
     (mut bar, terminal): (ProgressDisplay, &Terminal),
 ) -> Result<(), CliError> {
+    if args.faults.is_some() || args.faults_seed.is_some() {
+        let message = "steps are messages; faults are for phases";
+        return Err(InputError::new("--faults", At::Whole, message).into());
+    }
     if args.compare.is_some() {
         let message = "steps are messages already; --compare is for phases";
         let error = InputError::new("--compare", At::Whole, message);
@@ -285,7 +297,7 @@ pub(crate) fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { by: "phases", sets: all, total, compared: None, profile: None }
+    ExecutionReport { by: "phases", sets: all, total, compared: None, profile: None, faults: None }
 }
 
 fn write_run(
