@@ -396,7 +396,7 @@ pub(crate) trait CellPort {
     fn deliver(&mut self, round: Round<'_>) -> RoundResult;
 
     /// Collective: exchanges a set by messages, with a row for each connection that starts here, no
-    /// longer than the connection. Hands over the bytes of each that ends here and can have words, by
+    /// longer than the connection. Hands over the bytes of each that ends here, by
     /// its row. Only in the context of messages.
     ///
     /// # Safety

@@ -12,10 +12,10 @@ use conset_ir::{CellId, Direction};
 use super::mismatch::CollectiveStep;
 use super::port::MpiPort;
 use super::run::{MessageClass, WaitState};
+use crate::Routing;
 use crate::epochs::routing::{DirectPort, PacketPort, Packing, Round, RoundResult, pack, unpack};
 use crate::error::{CellError, EpochUse};
 use crate::port::{CellPort, RawWords, Stopped, UnpackFn};
-use crate::{Routing, ir};
 
 /// The most cells whose rounds are direct. A direct round costs each cell two calls of MPI for each
 /// other cell, a routed one a hop after the other and a copy of each word in half of the hops.
@@ -47,10 +47,7 @@ impl MpiPort<'_> {
         let (loaded, size) = (self.rank.loaded, self.call.word_bytes());
         let (ends, connections) = (&loaded.sets[set], loaded.set(set));
         for (&connection, row) in ends.outgoing.of(self.id).iter().zip(outgoing) {
-            let ir::Connection { target, words, .. } = *connections.get(connection);
-            if words == 0 {
-                continue;
-            }
+            let target = connections.get(connection).target;
             // SAFETY: the caller says that the row can be read.
             let bytes = unsafe { row.bytes(&(0..row.words)) };
             let mut packet = vec![SIZED, to_u64(size), to_u64(bytes.len())];
@@ -58,10 +55,7 @@ impl MpiPort<'_> {
             self.send_packet(target, packet)?;
         }
         for (place, &connection) in ends.incoming.of(self.id).iter().enumerate() {
-            let ir::Connection { source, words, .. } = *connections.get(connection);
-            if words == 0 {
-                continue;
-            }
+            let source = connections.get(connection).source;
             match self.receive_packet(source, |packet| open_sized(packet, source, size))? {
                 Ok(bytes) => read((place, 0), &bytes),
                 Err(wrong) => {

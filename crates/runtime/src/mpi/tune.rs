@@ -73,7 +73,7 @@ pub enum TuneError {
     #[error(
         "expected ranks that are numbered node by node, as many on each: rank {rank} is on the node \
          of rank {found}, with {cells} ranks on a node it would be on that of rank {expected}; start \
-         the same number of ranks on each node, in the order of the nodes (mpirun --map-by core)"
+         the same number of ranks on each node, in the order of the nodes (mpirun can map ranks by core)"
     )]
     Numbering {
         /// The first rank that is elsewhere.

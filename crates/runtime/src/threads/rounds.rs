@@ -83,9 +83,6 @@ impl ThreadPort<'_, '_> {
         self.publish_slots(set, outgoing.iter().copied());
         let loaded = self.state.loaded;
         for (place, &connection) in loaded.sets[set].incoming.of(self.id).iter().enumerate() {
-            if loaded.set(set).get(connection).words == 0 {
-                continue;
-            }
             let (row, ..) = self.slot_of(set, connection)?.get();
             // SAFETY: the row is in memory that its source has published, and that nobody writes
             // before this cell is done (module `port`); its words are of as many bytes, which the marks

@@ -121,14 +121,13 @@ fn sized_words(seed: u64, connection: ConnectionId, most: u32) -> Vec<u16> {
     (0..words).map(|word| mix(bits ^ word) as u16).collect()
 }
 
-/// A set in which cells have many connections or none, some of them to themselves and some without
-/// words.
+/// A set in which cells have many connections or none, some of them to themselves.
 #[allow(dead_code)]
 pub(crate) fn sized_set(seed: u64, cells: u32) -> ConnectionSet {
     let connection = |number| {
         let bits = mix(seed ^ mix(number + 77));
         let end = |bits: u64| CellId((bits % u64::from(cells)) as u32);
-        let words = if bits.is_multiple_of(7) { 0 } else { (bits >> 40) as u32 % 90 };
+        let words = 1 + (bits >> 40) as u32 % 90;
         Connection::new(end(bits >> 3), end(bits >> 20), words)
     };
     ConnectionSet::new("s", (0..u64::from(4 * cells)).map(connection).collect()).unwrap()
