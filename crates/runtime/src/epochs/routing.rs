@@ -98,6 +98,7 @@ pub(crate) struct Round<'a> {
     pub(crate) shape: ItemShape,
     /// The bytes for each target that gets any, by place.
     pub(crate) lists: ByteLists,
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "used over MPI only"))]
     pub(crate) routing: Routing,
 }
 
