@@ -4,7 +4,7 @@
 //!
 //! * the solvers: [`poisson`] and [`elasticity`] (finite elements), [`wave`] (explicit time steps),
 //!   [`laplacian`] (matrix of a graph by rows), [`heat`] (explicit steps, from files), [`fft`] (transposes), [`gauss`] (dense
-//!   elimination). Each has a function that a cell runs, a sequential one, and one that compares
+//!   elimination), [`composite`] (volume rendering, reductions by swap). Each has a function that a cell runs, a sequential one, and one that compares
 //!   them; `attached` (with the feature `mpi`) is one in an MPI program without a callback;
 //! * programs in which nobody knows before who sends what to whom: [`histogram`], [`bfs`] (breadth-first search),
 //!   [`wolff`] (clusters of the Ising model) and [`lee`] (maze routing), the last two by the schemes of [`growth`];
@@ -20,6 +20,7 @@ pub mod assembled;
 pub mod attached;
 pub mod bfs;
 pub mod cg;
+pub mod composite;
 pub mod elasticity;
 pub mod element;
 pub mod fft;

@@ -122,7 +122,11 @@ impl TeamArgs {
         Compiler::new(machine).algorithm(algorithm).seed(self.seed)
     }
 
-    fn transport(&self) -> Result<Transport, Failure> {
+    /// The transport.
+    ///
+    /// # Errors
+    /// `--workers` without threads, or no MPI job.
+    pub fn transport(&self) -> Result<Transport, Failure> {
         if self.workers.is_some() && self.transport != TransportArg::Threads {
             return Err(failure("--workers: only --transport threads has workers"));
         }

@@ -664,6 +664,8 @@ fn tables_are_reproduced_beside_the_papers() {
     );
     let table = json("reproduce cm5 5");
     assert!(table["tables"][1]["notes"].as_array().unwrap().len() > 5);
+    let table = json("reproduce acl 2");
+    assert_eq!(table["tables"].as_array().unwrap().len(), 3);
     json(&format!("reproduce c3 --figures {}", figures.display()));
     assert!(figures.join("figure4.svg").exists());
     let table = json("reproduce active 36 --quick");
@@ -672,6 +674,7 @@ fn tables_are_reproduced_beside_the_papers() {
     for wrong in [
         "reproduce c3 4",
         "reproduce cm5 9",
+        "reproduce acl 3",
         "reproduce active 33",
         "reproduce cm5 8 --quick",
         "reproduce 1 --quick",

@@ -121,8 +121,8 @@ const SUCCESSES: [&str; 94] = [
 ];
 
 /// Slow ones, or with other objects than one might expect of their subcommand.
-const REPRODUCTIONS: [&str; 4] =
-    ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8"];
+const REPRODUCTIONS: [&str; 5] =
+    ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8", "reproduce acl 1"];
 
 const FAILURES: [(&str, &str); 30] = [
     ("sweep pattern:torus --vary words=x", "input"),

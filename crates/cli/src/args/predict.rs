@@ -105,6 +105,7 @@ pub(crate) enum Reproduced {
 pub(crate) enum Paper {
     C3,
     Cm5,
+    Acl,
     Active,
 }
 
@@ -112,21 +113,23 @@ fn reproduced(text: &str) -> Result<Reproduced, String> {
     match text {
         "c3" => Ok(Reproduced::Paper(Paper::C3)),
         "cm5" => Ok(Reproduced::Paper(Paper::Cm5)),
+        "acl" => Ok(Reproduced::Paper(Paper::Acl)),
         "active" => Ok(Reproduced::Paper(Paper::Active)),
         _ => whole(1, 6)(text)
             .map(Reproduced::Table)
-            .map_err(|message| format!("{message}, or c3, cm5 or active")),
+            .map_err(|message| format!("{message}, or c3, cm5, acl or active")),
     }
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// Table number of the ConSet paper, 1 to 6 [default: all]; or another paper: c3 (the C3
-    /// model), cm5 (messages on the CM-5) or active (active messages).
+    /// model), cm5 (messages on the CM-5), acl (a message library on the T3D) or active (active
+    /// messages).
     #[arg(value_parser = reproduced, allow_negative_numbers = true)]
     pub(crate) table: Option<Reproduced>,
-    /// Figure of c3, 1 to 3, table of cm5, 1 to 8, or figure of active, 31, 32, 35 or 36 [default:
-    /// all].
+    /// Figure of c3, 1 to 3, table of cm5, 1 to 8, or of acl, 1 or 2, or figure of active, 31, 32,
+    /// 35 or 36 [default: all].
     #[arg(value_parser = whole::<u8>(1, 36), allow_negative_numbers = true)]
     pub(crate) number: Option<u8>,
     /// Write Figures 2 to 6 of the computed tables, or the curves of another paper, as SVG into this

@@ -55,7 +55,8 @@ pub(crate) fn run(args: &ReproduceArgs, terminal: &Terminal) -> Result<(), CliEr
             papers::run(paper, args, terminal)
         }
         (_, Some(_)) => {
-            Err(usage("a second number is for c3, cm5 or active: conset reproduce c3 3").into())
+            let message = "a second number is for c3, cm5, acl or active: conset reproduce c3 3";
+            Err(usage(message).into())
         }
         _ if args.measure => {
             Err(usage("--measure is for c3: conset reproduce c3 --measure").into())
@@ -89,6 +90,7 @@ fn check_paper(paper: Paper, number: Option<u8>, args: &ReproduceArgs) -> Result
     }
     match (paper, number) {
         (Paper::C3, Some(4..)) => Err(usage("c3 has the figures 1 to 3")),
+        (Paper::Acl, Some(3..)) => Err(usage("acl has the tables 1 and 2")),
         (Paper::Cm5, Some(9..)) => Err(usage("cm5 has the tables 1 to 8")),
         (Paper::Active, Some(number)) if !matches!(number, 31 | 32 | 35 | 36) => {
             Err(usage("active has the figures 31, 32, 35 and 36"))

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use conset_fabric::messages::{MessageOptions, MessageRoutes, run_steps};
 use conset_ir::convert::to_f64;
-use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine, Parameters};
+use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine, Parameters, Steps};
 use conset_mesh::patterns;
 use conset_scheduler::steps::{Levels, StepOrder, least_clocks_direct};
 use rayon::prelude::*;
@@ -144,9 +144,15 @@ fn measured(
     };
     let protocol = machine.parameters().protocol;
     let steps = planner.plan(machine, set, protocol, &mut route).map_err(|e| planner_bug(&e))?;
-    conset_verify::check_steps(&steps).map_err(|rejection| planner_bug(&rejection))?;
+    step_clocks(&steps)
+}
+
+/// The clocks that a step plan takes on the fabric, after the checker has accepted it, with every word
+/// checked.
+pub(super) fn step_clocks(steps: &Steps) -> Result<u64, CompileError> {
+    conset_verify::check_steps(steps).map_err(|rejection| planner_bug(&rejection))?;
     let options = MessageOptions::default().seed(SEED);
-    let report = run_steps(&steps, &options).map_err(|fault| fabric_bug(&fault))?;
+    let report = run_steps(steps, &options).map_err(|fault| fabric_bug(&fault))?;
     if !report.payload_ok {
         let message = format!("{} words were not delivered correctly", report.wrong);
         return Err(CompileError::Bug { stage: "the fabric", message });

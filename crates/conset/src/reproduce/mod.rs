@@ -4,7 +4,8 @@
 //! * [`patterns`]: Tables 1 to 3 (torus, hypercube, all-to-all), on preset `iwarp-stream`.
 //! * [`meshes`]: Tables 4 to 6 and the data of Figure 5, on preset `iwarp-fem`.
 //! * [`figures`]: Figures 2 to 6 as SVG.
-//! * [`mod@c3`], [`c3_measured`] and [`cm5`]: figures and tables of two other papers, with their numbers ([`beside`]).
+//! * [`mod@c3`], [`c3_measured`], [`cm5`], [`acl`] and [`active`]: figures and tables of four other papers,
+//!   with their numbers ([`beside`]).
 //!
 //! Every number marked *measured* comes from the emulated fabric, with every word checked; every
 //! number marked *predicted* comes from the paper's own cost model, a formula. `docs/fidelity.md`
@@ -13,6 +14,7 @@
 //! Nothing is tuned: the machine is the preset, and the algorithm is
 //! [`Algorithm::Paper`] with its defaults and seed [`SEED`].
 
+pub mod acl;
 pub mod active;
 pub mod beside;
 pub mod c3;

@@ -1,4 +1,4 @@
-//! `conset reproduce c3`, `cm5` and `active`: tables and figures of other papers.
+//! `conset reproduce c3`, `cm5`, `acl` and `active`: tables and figures of other papers.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use conset::predict::ModelValue;
 use conset::reproduce::beside::{Beside, Exhibit, PaperTable};
 use conset::reproduce::c3_measured::{self, C3Measured, MeasuredRow, SizeVerdict};
 use conset::reproduce::cm5::{PaperSchedule, ScheduleStep};
-use conset::reproduce::{active, c3, cm5, figures};
+use conset::reproduce::{acl, active, c3, cm5, figures};
 use serde::Serialize;
 
 use crate::args::{Paper, ReproduceArgs};
@@ -37,6 +37,7 @@ pub(super) fn run(paper: Paper, args: &ReproduceArgs, terminal: &Terminal) -> Re
     let (schedules, tables) = match paper {
         Paper::C3 => (Vec::new(), c3::figures(number)),
         Paper::Cm5 => (cm5::schedules(number)?, cm5::tables(number)?),
+        Paper::Acl => (Vec::new(), acl::tables(number)?),
         Paper::Active => {
             let effort = if args.quick { active::Effort::QUICK } else { active::Effort::FULL };
             (Vec::new(), active::figures(number, effort)?)
