@@ -226,3 +226,39 @@ fn late_starts_cost_little_more_than_their_lateness() {
         assert!(worst <= 2 * i64::from(most) + 16, "{most}: {worst}");
     }
 }
+
+/// All-to-all communication, compiled and run: clocks, and clocks over the bound.
+fn all_to_all(machine: &Arc<Machine>, words: u32) -> (u64, f64) {
+    let cells = machine.agent_count() as u32;
+    let pairs = (0..cells).flat_map(|s| (0..cells).filter(move |&t| t != s).map(move |t| (s, t)));
+    let connections = pairs.map(|(s, t)| Connection::new(CellId(s), CellId(t), words)).collect();
+    let set = ConnectionSet::new("all", connections).unwrap();
+    let compiled = Compiler::new(machine).compile(&Program::from(set)).unwrap();
+    let run = run::run(&compiled, 1, false, &mut |_| ()).unwrap().remove(0).summary;
+    assert!(run.payload_ok);
+    (run.measured_clocks, run.measured_clocks as f64 / run.bound_clocks as f64)
+}
+
+/// Products of the rounds of rings reach the bound where a side has at most 8 cells.
+#[test]
+fn all_to_all_on_tori_of_mixed_sides_is_near_its_bound() {
+    for spec in ["torus:7x8", "torus:8x9"] {
+        let (_, over_bound) = all_to_all(&timed(&machine(spec, |_| ())), 2048);
+        assert!(over_bound <= 1.05, "{spec}: {over_bound}");
+    }
+}
+
+/// The periods of the greedy scheduler poseidon for networks on chip (`docs/quality.md`). The plan of
+/// the larger set is priced by the cost model alone.
+#[test]
+fn all_to_all_of_single_words_is_no_longer_than_on_networks_on_chip() {
+    for (spec, period) in [("torus:8x8", 88), ("torus:14x14", 394)] {
+        let machine = timed(&machine(spec, |p| {
+            (p.link_clocks_per_word, p.access_clocks_per_word) = (1, 1);
+            (p.t_sync, p.t_phase, p.stream_setup) = (0, 0, 0);
+            p.channels_per_cell = 4096;
+        }));
+        let (clocks, _) = all_to_all(&machine, 1);
+        assert!(clocks <= period, "{spec}: {clocks}");
+    }
+}

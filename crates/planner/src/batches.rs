@@ -24,7 +24,8 @@ use crate::torus_aapc;
 /// An order between connections is ignored.
 pub fn batches(machine: &Machine, set: &ConnectionSet, count: u32, seed: u64) -> Lists {
     let count = to_u64(set.len()).min(u64::from(count)).max(1);
-    let keys = torus_aapc::round_keys(machine.topology(), set);
+    let timed = machine.parameters().has_timed_starts();
+    let keys = torus_aapc::round_keys(machine.topology(), set, timed);
     let keys = keys.unwrap_or_else(|| shares(machine, set, seed));
     let mut order: Vec<u32> = (0..to_u32(set.len())).collect();
     order.sort_unstable_by_key(|&x| (keys[index(x)], x));
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn rounds_of_a_torus_stay_whole() {
         let (machine, set) = all_to_all("torus:8x8");
-        let keys = torus_aapc::round_keys(machine.topology(), &set).unwrap();
+        let keys = torus_aapc::round_keys(machine.topology(), &set, false).unwrap();
         let batches = batches(&machine, &set, 5, 1);
         let mut seen = std::collections::BTreeMap::new();
         for batch in 0..batches.rows() {

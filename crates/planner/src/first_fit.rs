@@ -130,7 +130,7 @@ mod tests {
         let machine = Machine::from_spec(spec).unwrap();
         let connect = |&(s, t): &(u32, u32)| Connection::new(CellId(s), CellId(t), 5);
         let set = ConnectionSet::new("s", pairs.iter().map(connect).collect()).unwrap();
-        let found = torus_aapc::rounds(machine.topology(), &set).unwrap();
+        let found = torus_aapc::rounds(machine.topology(), &set, false).unwrap();
         let network = Network::new(&machine);
         let (rounds, round_of) =
             fill_rounds(&network, &set, found.rounds, found.round_of.clone(), &found.paths);

@@ -59,6 +59,7 @@ mod portfolio;
 mod preemptive_list;
 mod problem;
 mod ring_aapc;
+mod ring_rounds;
 mod round_pathfinder;
 pub mod slot_pathfinder;
 mod torus_aapc;

@@ -8,7 +8,7 @@
 //! | planner | for | how |
 //! |---|---|---|
 //! | [`Planner::OnePhase`] | networks without cycles whose channels suffice for all connections | `one_phase`: one phase with the only routes |
-//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: products of the contention-free rounds of rings (`ring_aapc`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
+//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: products of the contention-free steps or rounds of rings (`ring_aapc`, `ring_rounds`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
 //! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: plans one connection and copies it to all translates |
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a coloring without conflicts at agents and few at links; `phase_packing` |
 //! | [`Planner::RoundPathfinder`] | any set, also with an order | `round_pathfinder`: chooses rounds and routes together by negotiated congestion; `phase_packing` |
@@ -329,7 +329,8 @@ fn torus_aapc_plans(
     if is_constrained(set) || !is_whole(machine) {
         return Ok(Vec::new());
     }
-    let Some(torus_rounds) = torus_aapc::rounds(machine.topology(), set) else {
+    let timed = machine.parameters().has_timed_starts();
+    let Some(torus_rounds) = torus_aapc::rounds(machine.topology(), set, timed) else {
         return Ok(Vec::new());
     };
     let torus_aapc::TorusRounds { rounds, round_of, paths } = torus_rounds;

@@ -18,6 +18,15 @@
 //! in use. Cells that send to themselves are usually idle too, so the rounds that contain them come
 //! second, after a round of the same cells.
 //!
+//! On tori with a short or odd side these rounds are more than necessary. There the products of the
+//! rounds of all rings ([`super::ring_rounds`]) are often fewer: in a round of a product, the cell
+//! `(x, y)` sends along its row to where `x` sends in a round of the row's ring, and from there along
+//! the column to where `y` sends in a round of the column's. In a row at most one message is for each
+//! column, so no two meet. If one side has at most 8 cells, which need as many rounds, products are
+//! as few as agents or the links of the other side allow: 56 rounds on 7x8, where the rounds above
+//! are 64. Cells that have nothing to send in a round must not start the next one early, so products
+//! are for machines with timed starts.
+//!
 //! Every connection of any set has a place in these rounds. Connections that a set lacks leave idle
 //! entries, which cost little if they are few; pricing shows whether the result is useful.
 //! Connections between the same two cells are in the same round.
@@ -27,6 +36,7 @@ use conset_ir::{Connection, ConnectionSet, Topology};
 
 use super::paths::Paths;
 use super::ring_aapc::{Ring, Step};
+use super::ring_rounds::RingRounds;
 
 /// A round for every connection, and a path.
 pub(super) struct TorusRounds {
@@ -47,11 +57,14 @@ struct RoundGrid {
     dimensions: Vec<Dimension>,
     /// The numbers modulo which the steps of a round add up to the same.
     shifts: u32,
+    /// The rounds of each ring, if their products are fewer rounds.
+    products: Option<Vec<RingRounds>>,
 }
 
 impl RoundGrid {
-    /// `None` where the topology has no rounds.
-    fn new(topology: &Topology) -> Option<Self> {
+    /// `None` where the topology has no rounds. Rounds may be products of rounds of rings if starts
+    /// are timed.
+    fn new(topology: &Topology, timed: bool) -> Option<Self> {
         if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
             return None;
         }
@@ -65,43 +78,74 @@ impl RoundGrid {
             return None;
         }
         let shifts = dimensions.iter().map(|d| d.ring.steps()).max().unwrap_or(0).max(2);
-        Some(Self { dimensions, shifts })
+        let classes: u64 = dimensions.iter().map(|d| u64::from(d.ring.classes())).product();
+        let rounds = (classes * u64::from(shifts)) << (dimensions.len() - 1);
+        let products: Option<Vec<RingRounds>> =
+            dimensions.iter().map(|d| RingRounds::new(d.size).filter(|_| timed)).collect();
+        let count = |rings: &Vec<RingRounds>| -> u64 {
+            rings.iter().map(|ring| u64::from(ring.rounds())).product()
+        };
+        let products = products.filter(|rings| count(rings) < rounds);
+        Some(Self { dimensions, shifts, products })
     }
 
-    /// The steps of a connection, one for each dimension.
+    /// The steps of a connection, one for each dimension; of products, the rounds of the rings
+    /// as classes.
     fn steps(&self, connection: &Connection, steps: &mut Vec<Step>) {
         let (s, t) = (connection.source.0, connection.target.0);
+        let ends = |d: &Dimension| (s / d.stride % d.size, t / d.stride % d.size);
         steps.clear();
-        steps.extend(
-            self.dimensions
-                .iter()
-                .map(|d| d.ring.step_of(s / d.stride % d.size, t / d.stride % d.size)),
-        );
+        let dimensions = self.dimensions.iter();
+        match &self.products {
+            Some(rings) => steps.extend(dimensions.zip(rings).map(|(d, ring)| {
+                let (from, to) = ends(d);
+                let (class, forward) = ring.round_of(from, to);
+                Step { class, step: 0, forward }
+            })),
+            None => steps.extend(dimensions.map(|d| {
+                let (from, to) = ends(d);
+                d.ring.step_of(from, to)
+            })),
+        }
+    }
+
+    /// What tells rounds apart, in their order.
+    fn key(&self, steps: &[Step]) -> u64 {
+        match &self.products {
+            Some(rings) => rings.iter().zip(steps).fold(0, |key, (ring, step)| {
+                key * u64::from(ring.rounds()) + u64::from(step.class)
+            }),
+            None => key(&self.dimensions, steps, self.shifts),
+        }
     }
 }
 
 /// For each connection a number that increases with its round; connections of the same round have
 /// the same. `None` where the topology has no rounds.
-pub(super) fn round_keys(topology: &Topology, set: &ConnectionSet) -> Option<Vec<u64>> {
-    let grid = RoundGrid::new(topology)?;
+pub(super) fn round_keys(
+    topology: &Topology,
+    set: &ConnectionSet,
+    timed: bool,
+) -> Option<Vec<u64>> {
+    let grid = RoundGrid::new(topology, timed)?;
     let mut steps = Vec::with_capacity(grid.dimensions.len());
     let key = |connection: &Connection| {
         grid.steps(connection, &mut steps);
-        key(&grid.dimensions, &steps, grid.shifts)
+        grid.key(&steps)
     };
     Some(set.connections().iter().map(key).collect())
 }
 
 /// Puts the connections of a set into the rounds of a torus, ring or hypercube; `None` where the
 /// topology has none.
-pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<TorusRounds> {
-    let grid = RoundGrid::new(topology)?;
+pub(super) fn rounds(topology: &Topology, set: &ConnectionSet, timed: bool) -> Option<TorusRounds> {
+    let grid = RoundGrid::new(topology, timed)?;
     let mut keys = Vec::with_capacity(set.len());
     let mut paths = Paths::with_capacity(set.len());
     let mut steps = Vec::with_capacity(grid.dimensions.len());
     for connection in set.connections() {
         grid.steps(connection, &mut steps);
-        keys.push(key(&grid.dimensions, &steps, grid.shifts));
+        keys.push(grid.key(&steps));
         let ends = (connection.source.0, connection.target.0);
         paths.push(path(ends, &grid.dimensions, &steps));
     }
@@ -109,8 +153,8 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet) -> Option<TorusRo
     Some(TorusRounds { rounds, round_of, paths })
 }
 
-/// What tells rounds apart, in their order: first by the cells, then those without cells that
-/// send to themselves first.
+/// What tells rounds apart that are no products, in their order: first by the cells, then those
+/// without cells that send to themselves first.
 fn key(dimensions: &[Dimension], steps: &[Step], shifts: u32) -> u64 {
     let forward = steps[0].forward;
     let (mut tiling, mut family, mut selves) = (0u64, 0u64, 0u64);
@@ -197,9 +241,11 @@ mod tests {
         let more = [&[4u32, 4, 4][..], &[8, 4, 2], &[3, 5, 6], &[7], &[1, 9, 1], &[2, 2, 2, 3]];
         let others = [Topology::Ring { cells: 16 }, Topology::Hypercube { dimension: 5 }];
         let all = tori.into_iter().chain(more).map(torus).chain(others);
-        for topology in all {
+        for (topology, timed) in
+            all.flat_map(|topology| [false, true].map(|t| (topology.clone(), t)))
+        {
             let set = complete(to_u32(topology.agents().unwrap()));
-            let torus_rounds = rounds(&topology, &set).unwrap();
+            let torus_rounds = rounds(&topology, &set, timed).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
                 let round = torus_rounds.round_of[x.index()];
@@ -218,16 +264,23 @@ mod tests {
     #[test]
     fn rounds_are_as_few_as_links_and_agents_allow() {
         let torus = |dims: &[u32]| Topology::Torus { dims: dims.to_vec() };
-        for (topology, fewest) in [
-            (torus(&[8, 8]), 64),
-            (torus(&[12, 12]), 216),
-            (torus(&[16, 8]), 256),
-            (torus(&[4, 4, 4]), 64),
-            (Topology::Ring { cells: 16 }, 32),
-            (Topology::Hypercube { dimension: 6 }, 64),
+        for (topology, timed, fewest) in [
+            (torus(&[8, 8]), false, 64),
+            (torus(&[8, 8]), true, 64),
+            (torus(&[12, 12]), true, 216),
+            (torus(&[16, 8]), true, 256),
+            (torus(&[4, 4, 4]), true, 64),
+            (torus(&[7, 7]), true, 49),
+            (torus(&[7, 8]), false, 64),
+            (torus(&[7, 8]), true, 56),
+            (torus(&[9, 8]), true, 80),
+            (torus(&[7, 13]), true, 147),
+            (torus(&[3, 4, 7]), true, 84),
+            (Topology::Ring { cells: 16 }, true, 32),
+            (Topology::Hypercube { dimension: 6 }, true, 64),
         ] {
             let set = complete(to_u32(topology.agents().unwrap()));
-            assert_eq!(rounds(&topology, &set).unwrap().rounds, fewest, "{topology:?}");
+            assert_eq!(rounds(&topology, &set, timed).unwrap().rounds, fewest, "{topology:?}");
         }
     }
 
@@ -241,7 +294,7 @@ mod tests {
             Topology::fat_tree(16),
             Topology::Mesh { dims: vec![8, 8] },
         ] {
-            assert!(rounds(&topology, &set).is_none());
+            assert!(rounds(&topology, &set, true).is_none());
         }
     }
 }
