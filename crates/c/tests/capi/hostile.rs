@@ -122,7 +122,11 @@ fn wrong(kind: &str, right: &str) -> Vec<String> {
 /// The calls of a function: what is wrong, and the call.
 fn calls(name: &str, function: &Function) -> Vec<(String, String)> {
     let arguments = &function.arguments;
-    let rights: Vec<String> = arguments.iter().map(|(name, kind)| right(name, kind)).collect();
+    let mut rights: Vec<String> = arguments.iter().map(|(name, kind)| right(name, kind)).collect();
+    if name == "conset_connection_set_write" {
+        // Not over the image, which others read.
+        rights[1] = "\"hostile.cset\"".to_owned();
+    }
     let zeros: Vec<&str> = arguments.iter().map(|_| "0").collect();
     let mut found = vec![("all zero".to_owned(), zeros.join(", "))];
     let frees = name.ends_with("_free");
