@@ -737,7 +737,8 @@ int conset_set_routing(conset_cell *cell, int routing);
 
 /* Records what this cell sends in epochs and by conset_exchange_any, until it takes the record: the
  * connections from this cell, by their targets, of which there are at most conset_cell_count. Join
- * those of all cells (conset_gather) to a conset_connection_set, and the traffic can be compiled. */
+ * those of all cells (conset_gather) to a conset_connection_set, and the traffic can be compiled. Items
+ * are counted in words of 8, 4, 2 or 1 bytes, the longest that divide them. */
 int conset_start_record(conset_cell *cell);
 int conset_take_record(conset_cell *cell, conset_connection *connections, size_t room,
                        size_t *count);
