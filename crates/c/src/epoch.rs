@@ -73,18 +73,15 @@ impl OpenEpochs {
     pub(crate) fn close_all(&self, cell: &mut Cell<'_>) {
         for epoch in self.0.take() {
             // SAFETY: it is open, so it is alive, and nobody uses it any more.
-            let ended = unsafe { value(epoch, "epoch").map(|open| end(cell, open)) };
-            // The run keeps the error; the callback has returned.
-            let _: Result<Result<(), CellError>, CallFault> = ended;
-            // SAFETY: as above.
-            let _: Result<(), CallFault> = unsafe { handle::free(epoch) };
+            unsafe {
+                if let Ok(open) = value(epoch, "epoch") {
+                    open.out.borrow_mut().abandon(cell);
+                }
+                // It is a live handle of this kind.
+                let _: Result<(), CallFault> = handle::free(epoch);
+            }
         }
     }
-}
-
-/// Ends an epoch, unless the run has ended.
-fn end(cell: &mut Cell<'_>, open: &OpenEpoch) -> Result<(), CellError> {
-    open.out.borrow_mut().end(cell)
 }
 
 fn foreign() -> CallFault {
@@ -293,7 +290,7 @@ pub unsafe extern "C" fn conset_epoch_close(epoch: *mut ConsetEpoch) -> c_int {
     // SAFETY: the epoch is open, and nobody uses it meanwhile.
     unsafe {
         on_epoch("conset_epoch_close", epoch, |cell, epochs| {
-            let ended = end(cell, value(epoch, "epoch")?);
+            let ended = value(epoch, "epoch")?.out.borrow_mut().end(cell);
             epochs.0.borrow_mut().retain(|&one| one != epoch);
             handle::free(epoch)?;
             Ok(ended?)

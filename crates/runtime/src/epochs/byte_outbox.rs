@@ -8,14 +8,16 @@ use conset_ir::convert::to_u64;
 
 use super::Settled;
 use super::outgoing::Outgoing;
-use super::routing::{ItemShape, Round};
+use super::routing::{ByteLists, ItemShape, Round};
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
 use crate::word::{TYPES, Word};
 
-/// What a round brought: the bytes of each cell that sent any, by sender; and the first cell that sent
-/// any to whomever.
-pub(super) type Delivered = (Vec<(CellId, Vec<u8>)>, Option<CellId>);
+/// The bytes of each cell that sent any, by sender.
+pub(super) type SourceLists = Vec<(CellId, Vec<u8>)>;
+
+/// What a round brought, and the first cell that sent any bytes to whomever.
+pub(super) type Delivered = (SourceLists, Option<CellId>);
 
 /// Takes the bytes of items, and delivers them in rounds.
 #[derive(Debug)]
@@ -68,15 +70,18 @@ impl ByteOutbox {
     /// The bytes for a target, to be appended to; none, and an error later, if it is no live cell.
     #[inline]
     pub(super) fn list(&mut self, target: CellId) -> Option<&mut Vec<u8>> {
-        let place = if self.all_live && target.index() < self.live.len() {
-            target.index()
-        } else if let Ok(place) = self.live.binary_search(&target) {
-            place
-        } else {
-            self.wrong.get_or_insert(target);
-            return None;
-        };
+        let place = self.place(target)?;
         Some(self.outgoing.list(place))
+    }
+
+    /// The place of a target; none, and an error later, if it is no live cell.
+    #[inline]
+    pub(super) fn place(&mut self, target: CellId) -> Option<usize> {
+        if self.all_live && target.index() < self.live.len() {
+            return Some(target.index());
+        }
+        let place = self.live.binary_search(&target);
+        place.map_err(|_| self.wrong.get_or_insert(target)).ok()
     }
 
     /// Refuses a target that is no live cell.
@@ -101,9 +106,18 @@ impl ByteOutbox {
     }
 
     /// Delivers what all cells have put into theirs, together with all of them.
-    pub(super) fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
-        self.check_of(cell)?;
+    fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
         let lists = self.outgoing.take();
+        self.deliver_lists(cell, lists)
+    }
+
+    /// Delivers lists of bytes, by place, together with all cells.
+    pub(super) fn deliver_lists(
+        &self,
+        cell: &mut Cell<'_>,
+        lists: ByteLists,
+    ) -> Result<Delivered, CellError> {
+        self.check_of(cell)?;
         if let Some(record) = &mut cell.record {
             for (place, bytes) in &lists {
                 let items = bytes.len() / self.item_bytes();
@@ -136,7 +150,7 @@ impl ByteOutbox {
         cell: &mut Cell<'_>,
         settled: &mut Settled,
         limit: u64,
-    ) -> Result<Option<Vec<(CellId, Vec<u8>)>>, CellError> {
+    ) -> Result<Option<SourceLists>, CellError> {
         cell.switch_to_messages()?;
         let (arrived, sender) = self.deliver(cell)?;
         let Some(sender) = sender else { return Ok(None) };
@@ -162,6 +176,13 @@ impl ByteOutbox {
         match to_u64(self.outgoing.bytes() / self.item_bytes()) {
             0 => Ok(()),
             items => cell.fail(EpochUse::Unsettled { items }.into()),
+        }
+    }
+
+    /// The same where there is nobody to return the error to: the run ends with it, unless it has ended.
+    pub fn abandon(&mut self, cell: &mut Cell<'_>) {
+        if cell.is_running() && !std::thread::panicking() {
+            let _: Result<(), CellError> = self.end(cell);
         }
     }
 }

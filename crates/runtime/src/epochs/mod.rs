@@ -30,8 +30,9 @@ use std::marker::PhantomData;
 use conset_ir::CellId;
 
 use crate::cell::Cell;
+use crate::collectives::bytes_of_mut;
 use crate::error::CellError;
-use crate::word::Word;
+use crate::word::{Word, bytes_of};
 pub use byte_outbox::ByteOutbox;
 pub(crate) use record::Record;
 pub use record::recorded_set;
@@ -83,17 +84,14 @@ impl<W: Word, const N: usize> Item for [W; N] {
 /// Appends the bytes of words.
 #[inline]
 fn put_words<W: Word>(words: &[W], bytes: &mut Vec<u8>) {
-    for &word in words {
-        let mut wire = [0; size_of::<u64>()];
-        let wire = &mut wire[..size_of::<W>()];
-        word.write_to(wire);
-        bytes.extend_from_slice(wire);
-    }
+    bytes.extend_from_slice(bytes_of(words));
 }
 
 /// The words of some bytes.
 fn words_of<W: Word>(bytes: &[u8]) -> Vec<W> {
-    bytes.chunks_exact(size_of::<W>()).map(W::read_from).collect()
+    let mut words = vec![W::from_bits(0); bytes.len() / size_of::<W>()];
+    bytes_of_mut(&mut words).copy_from_slice(bytes);
+    words
 }
 
 /// Rounds after which an epoch has to be settled, unless [`Epoch::limit_rounds`] says otherwise.
@@ -206,13 +204,23 @@ impl<'w> Cell<'w> {
         outgoing: &[(CellId, &[W])],
     ) -> Result<Vec<(CellId, Vec<W>)>, CellError> {
         self.switch_to_messages()?;
-        let mut out = Outbox::<[W; 1]>::new(self);
+        let mut out = Outbox::<[W; 1]>::new(self).bytes;
+        let mut lists = Vec::with_capacity(outgoing.len());
         for &(target, words) in outgoing {
-            if let Some(list) = out.bytes.list(target) {
-                put_words(words, list);
+            if let Some(place) = out.place(target).filter(|_| !words.is_empty()) {
+                lists.push((place, bytes_of(words).to_vec()));
             }
         }
-        let (arrived, _) = out.bytes.deliver(self)?;
+        // Those for the same cell stay in their order, and become one.
+        lists.sort_by_key(|list| list.0);
+        lists.dedup_by(|later, list| {
+            let is_same = later.0 == list.0;
+            if is_same {
+                list.1.append(&mut later.1);
+            }
+            is_same
+        });
+        let (arrived, _) = out.deliver_lists(self, lists)?;
         Ok(arrived.into_iter().map(|(source, bytes)| (source, words_of(&bytes))).collect())
     }
 
@@ -276,9 +284,6 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
 
 impl<I: Item> Drop for Epoch<'_, '_, I> {
     fn drop(&mut self) {
-        if self.cell.is_running() && !std::thread::panicking() {
-            // It is the error that the run ends with; there is nobody here to return it to.
-            let _: Result<(), CellError> = self.out.bytes.end(self.cell);
-        }
+        self.out.bytes.abandon(self.cell);
     }
 }
