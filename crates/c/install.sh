@@ -46,7 +46,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' ../../Cargo.toml | head -n 1)
 major=${version%%.*}
 
 install -m 644 include/conset.h "$prefix/include/conset.h"
-(cd fortran && cat types.f90 setup.f90 cells.f90 halos.f90 conset.f90) >"$prefix/share/conset/conset.f90"
+(cd fortran && cat types.f90 setup.f90 cells.f90 unknown.f90 halos.f90 conset.f90) >"$prefix/share/conset/conset.f90"
 install -m 644 "$(built .a)" "$prefix/lib/libconset.a"
 shared=$(built .so)
 if [ -n "$shared" ]; then

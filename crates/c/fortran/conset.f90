@@ -17,6 +17,7 @@ module conset
    use conset_types_m
    use conset_setup_m
    use conset_cells_m
+   use conset_unknown_m
    use conset_halos_m
    implicit none
    private :: text_length

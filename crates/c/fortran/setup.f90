@@ -119,6 +119,12 @@ module conset_setup_m
          import
          type(c_ptr), value :: image
       end subroutine
+      function conset_connection_set_write(set, path) bind(c) result(status)
+         import
+         type(conset_connection_set), intent(in) :: set
+         character(kind=c_char), dimension(*), intent(in) :: path
+         integer(c_int) :: status
+      end function
 
       ! ---- layouts ----
       function conset_layout_from_shared_ids(cells, first, ids, layout) bind(c) result(status)

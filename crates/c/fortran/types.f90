@@ -1,4 +1,4 @@
-! Types and constants of conset for Fortran. install.sh puts the parts (types, setup, cells, conset)
+! Types and constants of conset for Fortran. install.sh puts the parts (types, setup, cells, unknown, halos, conset)
 ! into one file.
 module conset_types_m
    use, intrinsic :: iso_c_binding
@@ -38,6 +38,10 @@ module conset_types_m
    ! conset_compile_by
    enum, bind(c)
       enumerator :: CONSET_COMPILE_PHASES = 0, CONSET_COMPILE_STEPS, CONSET_COMPILE_BEST
+   end enum
+   ! conset_routing
+   enum, bind(c)
+      enumerator :: CONSET_ROUTE_AUTO = 0, CONSET_ROUTE_DIRECT, CONSET_ROUTE_ROUTED
    end enum
    ! conset_placement
    enum, bind(c)
@@ -91,6 +95,13 @@ module conset_types_m
       integer(c_size_t) :: tree_count
       integer(c_int) :: by
       type(c_ptr) :: planner, communicator
+      type(c_ptr) :: connection_sets
+      integer(c_size_t) :: connection_set_count
+   end type
+
+   type, bind(c) :: conset_connection_set
+      type(c_ptr) :: name, connections
+      integer(c_size_t) :: count
    end type
 
    type, bind(c) :: conset_rows
@@ -112,6 +123,16 @@ module conset_types_m
    type, bind(c) :: conset_field
       type(c_ptr) :: vector
       integer(c_size_t) :: bytes
+   end type
+
+   type, bind(c) :: conset_arrival
+      integer(c_int32_t) :: source
+      integer(c_size_t) :: count
+      type(c_ptr) :: words
+   end type
+
+   type, bind(c) :: conset_settled
+      integer(c_int64_t) :: rounds, handled
    end type
 
    type, bind(c) :: conset_pending

@@ -118,6 +118,11 @@ enum conset_compile_by {
     CONSET_COMPILE_BEST = 2
 };
 
+/* How the items of epochs find their targets over MPI: directly up to some number of cells and routed
+ * above; by a message of each cell to every other; or by as many messages as the number of cells has
+ * binary digits, whose words other cells pass on. What arrives does not depend on it. */
+enum conset_routing { CONSET_ROUTE_AUTO = 0, CONSET_ROUTE_DIRECT = 1, CONSET_ROUTE_ROUTED = 2 };
+
 /* How conset_assemble places parts on cells: the cheapest placement of all methods and a search; part p
  * on the p-th live cell; along a space-filling curve; by recursive bisection. */
 enum conset_placement {
@@ -143,6 +148,8 @@ typedef struct conset_plan conset_plan;                 /* a layout combined wit
 typedef struct conset_trees conset_trees;               /* the trees of collectives */
 typedef struct conset_communicator conset_communicator; /* a duplicate of an MPI communicator */
 typedef struct conset_cell conset_cell;                 /* a cell, valid within its callback */
+typedef struct conset_epoch conset_epoch;               /* an epoch, valid within the callback of its cell */
+typedef struct conset_arrivals conset_arrivals;         /* what conset_exchange_any brought */
 typedef struct conset_attached conset_attached;         /* an MPI communicator, without a callback */
 typedef struct conset_halo conset_halo;                 /* what a rank exchanges with its neighbours */
 
@@ -322,6 +329,16 @@ typedef struct conset_set {
     size_t block;
 } conset_set;
 
+/* A set to compile that is given by its connections, for example by what cells recorded
+ * (conset_take_record). conset_connection_set_write writes it to a file, for `conset compile`. */
+typedef struct conset_connection_set {
+    const char *name;
+    const conset_connection *connections;
+    size_t count;
+} conset_connection_set;
+
+int conset_connection_set_write(const conset_connection_set *set, const char *path);
+
 /* Trees for reductions, broadcasts and barriers over all live cells. */
 typedef struct conset_tree {
     const char *prefix; /* prefix of its set names, for conset_trees_prefixed; null for none */
@@ -348,6 +365,8 @@ typedef struct conset_compile_options {
     const conset_communicator *communicator; /* conset_compile only: rank 0 compiles and sends the
                             image to the others, whose sets are not used. Collective over the ranks;
                             an error of rank 0 is one of all. Null: every process compiles for itself */
+    const conset_connection_set *connection_sets; /* sets that are numbered after those of the call */
+    size_t connection_set_count;
 } conset_compile_options;
 
 int conset_compile_options_init(conset_compile_options *options);
@@ -608,6 +627,121 @@ int conset_instantiate_messages(conset_cell *cell);
 /* Sends a message to a cell; receives the next message from a cell, which has `count` words. */
 int conset_msg_send(conset_cell *cell, uint32_t target, int type, const void *words, size_t count);
 int conset_msg_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count);
+
+/* Receives the next message from a cell if one has come (`found` is 1), and does not wait for one (0).
+ * Calling it in a loop lets other cells continue. */
+int conset_msg_try_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count,
+                           int *found);
+
+/* Receives the next message from any cell, of at most `room` words: who has sent it, and its number of
+ * words. Which one it is depends on time, except on the emulated machine. */
+int conset_msg_receive_any(conset_cell *cell, int type, void *words, size_t room, uint32_t *source,
+                           size_t *count);
+
+/* Messages without a copy: conset_send waits until the target asks for the words by conset_receive or
+ * conset_send_receive, which does both at the same time, so that cells can exchange words or pass them
+ * round a ring. They are not mixed with conset_msg_*. */
+int conset_send(conset_cell *cell, uint32_t target, int type, const void *words, size_t count);
+int conset_receive(conset_cell *cell, uint32_t source, int type, void *words, size_t count);
+int conset_send_receive(conset_cell *cell, int type, uint32_t target, const void *outgoing,
+                        size_t outgoing_words, uint32_t source, void *incoming,
+                        size_t incoming_words);
+
+/* ---- Collectives without trees: of all live cells, with any image ----
+ * Called by all live cells with the same root. If phases are active, all cells switch to messages. */
+
+/* Copies the array of the root to all cells. */
+int conset_broadcast_from(conset_cell *cell, uint32_t root, int type, void *words, size_t count);
+
+/* Brings `own_words` words of each cell to `all` of the root, in the order of the cells, or the reverse.
+ * `all` has own_words words for each live cell; on other cells it is not used. */
+int conset_gather(conset_cell *cell, uint32_t root, int type, const void *own, size_t own_words,
+                  void *all, size_t all_words);
+int conset_scatter(conset_cell *cell, uint32_t root, int type, const void *all, size_t all_words,
+                   void *own, size_t own_words);
+
+/* An operator: changes the first `count` words to their combination with the second ones, which come
+ * from cells with higher numbers. It is associative and need not commute, and calls no function of a
+ * cell. */
+typedef void (*conset_combine)(void *lower, const void *upper, size_t count, void *data);
+
+/* Combines the arrays of all cells into that of the root, by a tree or by swap, whichever is cheaper.
+ * The operator gets stretches of any whole number of blocks of `block` words. The arrays of other cells
+ * are overwritten. */
+int conset_reduce_with(conset_cell *cell, uint32_t root, size_t block, int type, void *words,
+                       size_t count, conset_combine combine, void *data);
+
+/* ---- When the pattern is not known: called by all cells in the same order ---- */
+
+/* Sends words to some cells and receives what others have sent to this one. List i, for cell targets[i],
+ * is words[first[i]] to words[first[i + 1] - 1]; `first` has count + 1 elements and begins with 0.
+ * Lists for the same cell arrive as one, empty lists do not arrive. */
+int conset_exchange_any(conset_cell *cell, int type, size_t count, const uint32_t *targets,
+                        const size_t *first, const void *words, conset_arrivals **arrivals);
+
+/* The words of a cell. They live as long as the arrivals. */
+typedef struct conset_arrival {
+    uint32_t source;
+    size_t count;
+    const void *words; /* of the type of the exchange */
+} conset_arrival;
+
+/* The number of cells that have sent words, 0 if the handle is invalid; those of one of them, in the
+ * order of the cells. */
+size_t conset_arrivals_count(const conset_arrivals *arrivals);
+int conset_arrivals_list(const conset_arrivals *arrivals, size_t row, conset_arrival *found);
+void conset_arrivals_free(conset_arrivals *arrivals);
+
+/* Exchanges a set where each connection carries as many words as its source decides, at most those of
+ * the set. There is a list, as above, for each of conset_connections_out. `incoming` has room for at
+ * least the words of all connections that end here (conset_image_words); the words of
+ * conset_connections_in are written one connection after the other, and their numbers to
+ * incoming_words, which has an element for each. */
+int conset_exchange_sized(conset_cell *cell, uint32_t set, int type, size_t count,
+                          const size_t *first, const void *words, void *incoming, size_t room,
+                          size_t *incoming_words);
+
+/* Opens an epoch, in which cells send items of `item_bytes` bytes to any cells: numbers or structures,
+ * which are not converted. It is closed when the callback returns, if not before. */
+int conset_epoch_open(conset_cell *cell, size_t item_bytes, conset_epoch **epoch);
+
+/* Sends an item to a cell, which may be the sender. It leaves when the epoch is settled; a handler's
+ * items leave in the next round. */
+int conset_epoch_send(conset_epoch *epoch, uint32_t target, const void *item);
+
+/* Handles an item. It is aligned to the largest power of two up to 8 that divides item_bytes, and may
+ * be read until the handler returns. A handler calls conset_epoch_send for the same epoch, and no
+ * function of a cell. It returns 0; any other value aborts the run. */
+typedef int (*conset_handler)(conset_epoch *epoch, uint32_t source, const void *item, void *data);
+
+typedef struct conset_settled {
+    uint64_t rounds;  /* rounds in which any cell had an item under way: the same on all cells */
+    uint64_t handled; /* items that this cell has handled */
+} conset_settled;
+
+/* Delivers all items in rounds, until none is under way. A cell handles those of a round by their
+ * senders, and those of one sender in the order of sending, on every transport. The epoch can be used
+ * again afterwards. `settled` may be null. */
+int conset_epoch_settle(conset_epoch *epoch, conset_handler handler, void *data,
+                        conset_settled *settled);
+
+/* Sets the number of rounds after which settling fails if cells still send; about a million unless it
+ * is set. */
+int conset_epoch_limit_rounds(conset_epoch *epoch, uint64_t rounds);
+
+/* Closes an epoch. Items that were not delivered are an error. */
+int conset_epoch_close(conset_epoch *epoch);
+
+/* Selects how the items of epochs and of conset_exchange_any find their targets over MPI. */
+int conset_set_routing(conset_cell *cell, int routing);
+
+/* Records what this cell sends in epochs and by conset_exchange_any, until it takes the record: the
+ * connections from this cell, by their targets, of which there are at most conset_cell_count. Join
+ * those of all cells (conset_gather) to a conset_connection_set, and the traffic can be compiled. Items
+ * are counted in words of 8, 4, 2 or 1 bytes, the longest that divide them. */
+int conset_start_record(conset_cell *cell);
+int conset_take_record(conset_cell *cell, conset_connection *connections, size_t room,
+                       size_t *count);
 
 /* ---- Halos in an MPI program: no callback, no image ----
  *

@@ -16,17 +16,21 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use conset::ir::convert::index;
-use conset::ir::{CellId, ConnectionId, PhaseId};
+use conset::ir::{ConnectionId, PhaseId};
 use conset_runtime::Cell;
 
 use crate::entry::{enter, enter_for};
+use crate::epoch::OpenEpochs;
 use crate::handle::{self, Handle, Tagged};
 use crate::memory::{array, array_mut, check_pointer, text, typed, write};
 use crate::status::{CallFault, Status};
 
 /// A cell while a callback has it. Its own lifetime is not known here.
 #[derive(Debug)]
-pub struct Lent(*mut Cell<'static>);
+pub struct Lent {
+    cell: *mut Cell<'static>,
+    epochs: OpenEpochs,
+}
 
 /// `conset_cell`.
 pub type ConsetCell = Handle<Lent>;
@@ -60,14 +64,25 @@ impl Drop for Turn {
 
 /// Lends a cell to a callback.
 pub(crate) fn lend(cell: &mut Cell<'_>, callback: impl FnOnce(*mut ConsetCell) -> c_int) -> c_int {
-    let mut lent = handle::handle(Lent(ptr::from_mut(cell).cast::<Cell<'static>>()));
+    let pointer = ptr::from_mut(cell).cast::<Cell<'static>>();
+    let mut lent = handle::handle(Lent { cell: pointer, epochs: OpenEpochs::default() });
     let lent = &raw mut lent;
     // Others may have run on this thread since the cell was lent, and none is to be current when it
     // is given back: whoever goes on then goes on at the end of a call, and says so itself.
     CURRENT.set(lent);
     let status = callback(lent);
     CURRENT.set(ptr::null());
+    // SAFETY: the handle is of this function, and the callback, which had the cell, has returned.
+    if let Ok(Lent { cell, epochs }) = unsafe { handle::value(lent, "cell") } {
+        // SAFETY: as above.
+        epochs.close_all(unsafe { &mut **cell });
+    }
     status
+}
+
+/// The cell whose callback's own code this thread executes; null if there is none.
+pub(crate) fn current() -> *mut ConsetCell {
+    CURRENT.get().cast_mut()
 }
 
 /// Does something with a cell.
@@ -77,6 +92,18 @@ pub(crate) fn lend(cell: &mut Cell<'_>, callback: impl FnOnce(*mut ConsetCell) -
 unsafe fn with<T>(
     pointer: *const ConsetCell,
     body: impl FnOnce(&mut Cell<'_>) -> Result<T, CallFault>,
+) -> Result<T, CallFault> {
+    // SAFETY: the caller's promise.
+    unsafe { with_epochs(pointer, |cell, _| body(cell)) }
+}
+
+/// Does something with a cell and the epochs that it has open.
+///
+/// # Safety
+/// As [`with`].
+unsafe fn with_epochs<T>(
+    pointer: *const ConsetCell,
+    body: impl FnOnce(&mut Cell<'_>, &OpenEpochs) -> Result<T, CallFault>,
 ) -> Result<T, CallFault> {
     check_pointer(pointer, "cell")?;
     if pointer != CURRENT.get() {
@@ -88,12 +115,12 @@ unsafe fn with<T>(
     }
     let _turn = Turn::of_none();
     // SAFETY: this thread executes the callback that has this cell, so it is alive.
-    let Lent(cell) = unsafe { handle::value(pointer, "cell")? };
+    let Lent { cell, epochs } = unsafe { handle::value(pointer, "cell")? };
     // SAFETY: `lend` borrowed the cell for as long as the callback runs and does not touch it
     // meanwhile; the turn keeps other calls away.
     let cell = unsafe { &mut **cell };
     cell.check_stack()?;
-    body(cell)
+    body(cell, epochs)
 }
 
 /// The body of a call: what fails before the runtime could look at it ends the run, too.
@@ -105,11 +132,24 @@ pub(crate) unsafe fn call(
     pointer: *mut ConsetCell,
     body: impl FnOnce(&mut Cell<'_>) -> Result<(), CallFault>,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { call_with_epochs(function, pointer, |cell, _| body(cell)) }
+}
+
+/// [`call`], with the epochs that the cell has open.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn call_with_epochs(
+    function: &str,
+    pointer: *mut ConsetCell,
+    body: impl FnOnce(&mut Cell<'_>, &OpenEpochs) -> Result<(), CallFault>,
+) -> c_int {
     enter(function, || {
         // SAFETY: the caller's promise.
         unsafe {
-            with(pointer, |cell| {
-                body(cell).inspect_err(|fault| {
+            with_epochs(pointer, |cell, epochs| {
+                body(cell, epochs).inspect_err(|fault| {
                     if is_ours(fault.status) {
                         let _ = cell.abort(format!("{function}: {}", fault.message));
                     }
@@ -321,46 +361,6 @@ pub unsafe extern "C" fn conset_receive_element(
                 let word = array_mut(word.cast::<W>(), 1, "word")?;
                 word[0] = cell.receive_element(connection)?;
                 Ok(())
-            })
-        })
-    }
-}
-
-/// Sends a message.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_send(
-    cell: *mut ConsetCell,
-    target: u32,
-    number_type: c_int,
-    words: *const c_void,
-    count: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_msg_send", cell, |cell| {
-            typed!(number_type, W => {
-                let words = array(words.cast::<W>(), count, "words")?;
-                Ok(cell.msg_send(CellId(target), words)?)
-            })
-        })
-    }
-}
-
-/// Receives a message.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_msg_receive(
-    cell: *mut ConsetCell,
-    source: u32,
-    number_type: c_int,
-    words: *mut c_void,
-    count: usize,
-) -> c_int {
-    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
-    unsafe {
-        call("conset_msg_receive", cell, |cell| {
-            typed!(number_type, W => {
-                let words = array_mut(words.cast::<W>(), count, "words")?;
-                Ok(cell.msg_receive(CellId(source), words)?)
             })
         })
     }

@@ -13,6 +13,7 @@ use conset::{
 };
 use conset_runtime::{Layout, tree_sets_named};
 
+use crate::connections::{ConsetConnectionSet, connection_set};
 use crate::entry::enter;
 use crate::handle::{self, value};
 use crate::image::{ConsetImage, world};
@@ -77,6 +78,10 @@ pub struct ConsetCompileOptions {
     pub planner: *const c_char,
     /// The ranks of which one compiles for all; null where each compiles for itself.
     pub communicator: *const ConsetCommunicator,
+    /// Sets given by their connections.
+    pub connection_sets: *const ConsetConnectionSet,
+    /// How many.
+    pub connection_set_count: usize,
 }
 
 fn defaults() -> ConsetCompileOptions {
@@ -96,6 +101,8 @@ fn defaults() -> ConsetCompileOptions {
         by: 0,
         planner: std::ptr::null(),
         communicator: std::ptr::null(),
+        connection_sets: std::ptr::null(),
+        connection_set_count: 0,
     }
 }
 
@@ -152,10 +159,9 @@ pub unsafe extern "C" fn conset_assemble(
             }
             let job = job(machine, sets, count, options)?;
             let place = array_mut(place, parts, "place")?;
-            if let Some((set, layout)) = job.sets.iter().find(|(_, l)| l.cells() > parts) {
-                let (name, cells) = (set.name(), layout.cell_count());
-                let message =
-                    format!("the layout of set `{name}` is of {cells} parts, not {parts}");
+            if let Some((set, named)) = job.sets.iter().find(|(_, named)| *named > parts) {
+                let name = set.name();
+                let message = format!("set `{name}` is of {named} parts, not {parts}");
                 return Err(CallFault::argument(message));
             }
             let sets = job.sets.into_iter().map(|(set, _)| set).collect();
@@ -170,9 +176,10 @@ pub unsafe extern "C" fn conset_assemble(
 }
 
 /// What is to be compiled, and how.
-struct Job<'a> {
+struct Job {
     compilation: Compilation,
-    sets: Vec<(ConnectionSet, &'a Layout)>,
+    /// Each set with the number of cells, or parts, that it names.
+    sets: Vec<(ConnectionSet, usize)>,
     trees: Vec<ConnectionSet>,
     method: Method,
 }
@@ -240,12 +247,12 @@ fn planner_fault(error: CompileError) -> CallFault {
 
 /// # Safety
 /// The rules of `memory` hold for all pointers.
-unsafe fn job<'a>(
+unsafe fn job(
     machine: *const c_char,
     sets: *const ConsetSet,
     count: usize,
     options: *const ConsetCompileOptions,
-) -> Result<Job<'a>, CallFault> {
+) -> Result<Job, CallFault> {
     // SAFETY: the caller's promise.
     unsafe {
         let machine = Arc::new(machine_of(text(machine, "machine")?)?);
@@ -256,7 +263,15 @@ unsafe fn job<'a>(
             let layout: &Layout = value(set.layout, &format!("sets[{row}].layout"))?;
             let made = layout.set(name, set.block);
             let made = made.map_err(|e| CallFault::argument(format!("set `{name}`: {e}")))?;
-            all.push((made, layout));
+            all.push((made, layout.cells()));
+        }
+        let given_sets = (given.connection_sets, given.connection_set_count);
+        let given_sets = array(given_sets.0, given_sets.1, "options.connection_sets")?;
+        for (row, set) in given_sets.iter().enumerate() {
+            let made = connection_set(set, &format!("options.connection_sets[{row}]"))?;
+            let ends = made.connections().iter().flat_map(|c| [c.source, c.target]);
+            let named = ends.max().map_or(0, |last| last.index() + 1);
+            all.push((made, named));
         }
         let trees = trees(&machine, &given)?;
         let (options, method) = (compile_options(&given)?, placement(given.placement)?);

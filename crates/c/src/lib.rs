@@ -33,20 +33,25 @@
 pub mod attached;
 pub mod cell;
 pub mod compile;
+pub mod connections;
 mod entry;
+pub mod epoch;
 pub mod exchange;
 pub mod former_names;
 mod handle;
 pub mod image;
 pub mod layout;
 pub mod lists;
+pub mod live;
 pub mod matrix;
 mod memory;
+pub mod messages;
 pub mod pending;
 pub mod plan;
 mod remedy;
 pub mod run;
 mod status;
+pub mod unknown;
 pub mod words;
 
 use std::ffi::{c_char, c_int};

@@ -5,7 +5,7 @@
 //! text is made here.
 
 use conset::ir::{Fix, Infeasible};
-use conset_runtime::{CellError, PlanError, PlanUse, RunError};
+use conset_runtime::{CellError, EpochUse, PlanError, PlanUse, RunError};
 
 const TREES: &str = "compile with tree_words or trees of conset_compile_options";
 
@@ -54,8 +54,34 @@ pub(crate) fn of_cell(error: &CellError) -> String {
             "messages are not sent or received in phase {phase}: all cells have to call \
              conset_instantiate_messages first"
         ),
+        CellError::Epoch(wrong) => of_epoch(wrong),
         other => other.to_string(),
     }
+}
+
+/// An epoch.
+fn of_epoch(wrong: &EpochUse) -> String {
+    match wrong {
+        EpochUse::Rounds { rounds, sender } => format!(
+            "the epoch has not settled after {rounds} rounds: {sender} still sends; if it may take \
+             longer, raise the limit (conset_epoch_limit_rounds)"
+        ),
+        EpochUse::Items { other, found_words, found_type, words, word_type } => {
+            let bytes = |words: usize, name: &str| words.saturating_mul(bytes_of(name));
+            format!(
+                "{other} makes an exchange or has opened an epoch with items of {} bytes, this cell \
+                 with items of {} bytes: all cells have to use the same",
+                bytes(*found_words, found_type),
+                bytes(*words, word_type)
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Bytes of a number, by the bits in the name of its type.
+fn bytes_of(rust: &str) -> usize {
+    rust.trim_start_matches(char::is_alphabetic).parse().map_or(0, |bits: usize| bits / 8)
 }
 
 /// A run.

@@ -1,9 +1,10 @@
 //! Sums of arrays over 8 ranks and over 4: by hand over MPI, by conset and by `MPI_Allreduce`
-//! (module `collectives`). And one exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
+//! (module `collectives`). Sums at one rank by conset and by `MPI_Reduce` (module `reductions`). And
+//! one exchange of a vector's entries between 8 ranks: by hand over MPI, and by conset.
 //!
 //! ```text
 //! cargo build --release -p conset-runtime --features mpi-baseline --bench mpi
-//! target/release/deps/mpi-<hash> [sums | lengths | exchange | overlap]...
+//! target/release/deps/mpi-<hash> [sums | reduce | lengths | exchange | overlap]...
 //! ```
 //!
 //! 40 messages of 133 to 554 numbers, 119 KB in all; gather and scatter-add included. All ways
@@ -24,6 +25,7 @@ mod build;
 
 mod collectives;
 mod launch;
+mod reductions;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
     }
     if comm.size() != RANKS {
         return ExitCode::SUCCESS;
+    }
+    if is_asked_for("reduce") {
+        reductions::table(&comm);
     }
     if is_asked_for("lengths") {
         length_table(&comm);

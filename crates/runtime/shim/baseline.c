@@ -175,3 +175,11 @@ void conset_baseline_allreduce(struct conset_baseline *b, const double *in, doub
     while (rounds-- > 0)
         MPI_Allreduce(in, out, words, MPI_DOUBLE, MPI_SUM, b->comm);
 }
+
+/* The same by MPI_Reduce, at rank 0 alone. */
+void conset_baseline_reduce(struct conset_baseline *b, const double *in, double *out, int words,
+                            int rounds)
+{
+    while (rounds-- > 0)
+        MPI_Reduce(in, out, words, MPI_DOUBLE, MPI_SUM, 0, b->comm);
+}

@@ -240,14 +240,14 @@ int conset_requests_cancel(struct conset_requests *r, int first, int count)
 
 /* Requests that serve once. */
 
-int conset_send(struct conset_comm *c, struct conset_requests *r, const uint64_t *words,
-                int count, int peer, int tag)
+int conset_send_words(struct conset_comm *c, struct conset_requests *r, const uint64_t *words,
+                      int count, int peer, int tag)
 {
     return MPI_Isend(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
 }
 
-int conset_receive(struct conset_comm *c, struct conset_requests *r, uint64_t *words, int count,
-                   int peer, int tag)
+int conset_receive_words(struct conset_comm *c, struct conset_requests *r, uint64_t *words, int count,
+                         int peer, int tag)
 {
     return MPI_Irecv(words, count, MPI_UINT64_T, peer, tag, c->comm, &r->handles[0]);
 }

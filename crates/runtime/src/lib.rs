@@ -125,6 +125,8 @@ pub use conset_ir::Image;
 
 pub use cell::Cell;
 pub use collectives::{Collectives, ReducePlan, tree_sets, tree_sets_named};
+#[doc(hidden)]
+pub use epochs::{ByteOutbox, ROUNDS};
 pub use epochs::{Epoch, Item, Outbox, Routing, Settled, recorded_set};
 pub use error::{
     Awaiting, CellCall, CellError, CellWait, EpochUse, MpiError, PlanError, PlanUse, RunError,

@@ -52,6 +52,14 @@ pub(crate) fn bytes(words: &[u64]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
+/// The bytes of words.
+#[inline]
+pub(crate) fn bytes_of<W: Word>(words: &[W]) -> &[u8] {
+    // SAFETY: the only types of words are numbers, which are bytes without gaps; bytes have no
+    // alignment.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
 /// The bytes of numbers, to be written.
 pub(crate) fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: as above; any bytes are numbers.

@@ -71,7 +71,9 @@ fn declarations(c: &str, structures: &[String]) -> Vec<String> {
     let (target, intents) = match (c.strip_suffix(" const *"), c.strip_suffix(" *")) {
         (Some(target), _) => (target, &["intent(in)"][..]),
         (_, Some(target)) => (target, &["intent(out)", "intent(inout)"][..]),
-        _ if c == "conset_program" => return all(&["type(c_funptr), value"]),
+        _ if ["conset_program", "conset_handler", "conset_combine"].contains(&c) => {
+            return all(&["type(c_funptr), value"]);
+        }
         _ => panic!("`{c}` has no type in Fortran"),
     };
     if let Some(kind) = number(target) {

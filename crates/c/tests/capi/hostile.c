@@ -15,7 +15,9 @@ static conset_matrix *matrix;
 static conset_plan *plan;
 static conset_trees *trees;
 static conset_lists *lists;
+static conset_arrivals *arrivals;
 static conset_cell *other;
+static conset_epoch *epoch, *closed, *others_epoch;
 
 static double buffer[ROOM], more[ROOM];
 static size_t sizes[64];
@@ -41,6 +43,11 @@ static conset_operation operations[64];
 static conset_list list;
 static conset_local_csr local;
 static conset_pending pending;
+static conset_arrival arrival;
+static conset_settled settled;
+static conset_connection records[64];
+static const conset_connection ring[CELLS] = {{0, 1, 2}, {1, 2, 2}, {2, 3, 2}, {3, 0, 2}};
+static const conset_connection_set connection_set = {"ring", ring, CELLS};
 
 /* Handles that a call gave. */
 static conset_image *new_image;
@@ -52,11 +59,24 @@ static conset_field field;
 static conset_trees *new_trees;
 static conset_lists *new_lists;
 static conset_communicator *new_communicator;
+static conset_epoch *new_epoch;
+static conset_arrivals *new_arrivals;
 
 static int program(conset_cell *cell, void *data)
 {
     (void)data;
     return conset_id(cell) == UINT32_MAX;
+}
+
+static int handler(conset_epoch *of, uint32_t source, const void *item, void *data)
+{
+    (void)of, (void)source, (void)item, (void)data;
+    return 0;
+}
+
+static void combine(void *lower, const void *upper, size_t count, void *data)
+{
+    (void)lower, (void)upper, (void)count, (void)data;
 }
 
 /* The calls. */
@@ -86,8 +106,9 @@ static void forget(void)
     conset_trees_free(new_trees);
     conset_lists_free(new_lists);
     conset_communicator_free(new_communicator);
+    conset_arrivals_free(new_arrivals);
     new_image = NULL, new_layout = new_backward = NULL, new_matrix = NULL, new_plan = NULL, new_trees = NULL;
-    new_lists = NULL, new_communicator = NULL;
+    new_lists = NULL, new_communicator = NULL, new_arrivals = NULL;
 }
 
 /* One cell makes the call, the others exchange. */
@@ -95,12 +116,31 @@ static int run_one(conset_cell *cell, void *data)
 {
     const int row = *(const int *)data;
     double x[2] = {1, 2};
-    if (conset_id(cell) == 0)
+    if (conset_id(cell) == 0) {
         other = cell;
+        if (conset_epoch_open(cell, 8, &others_epoch) != CONSET_OK)
+            return 1;
+    }
     if (conset_id(cell) != ODD)
         return conset_sum_shared(cell, plan, CONSET_DOUBLE, x, 2);
+    if (conset_epoch_open(cell, 8, &closed) != CONSET_OK || conset_epoch_close(closed) != CONSET_OK ||
+        conset_epoch_open(cell, 8, &epoch) != CONSET_OK)
+        return 1;
     judge(row, "call", call(row, cell));
     return 0;
+}
+
+static int brings(conset_cell *cell, void *data)
+{
+    (void)data;
+    const size_t from[2] = {0, 2};
+    conset_arrivals *found = NULL;
+    const int status = conset_exchange_any(cell, CONSET_DOUBLE, 1, place + 1, from, buffer, &found);
+    if (conset_id(cell) == 1)
+        arrivals = found;
+    else
+        conset_arrivals_free(found);
+    return status;
 }
 
 static void check(int status)
@@ -129,6 +169,7 @@ int main(void)
     check(conset_plan_new(image, "halo", layout, 1, &plan));
     check(conset_trees_new(image, &trees));
     check(conset_lists_new(&rows, &rows, 1, &lists));
+    check(conset_run(image, NULL, brings, NULL, NULL));
     for (int row = 0; row < calls; row++) {
         const int status = call(row, NULL);
         judge(row, "call", status);
@@ -144,6 +185,7 @@ int main(void)
             judge(row, "run", conset_run(image, &options, run_one, &row, NULL));
         }
     }
+    conset_arrivals_free(arrivals);
     conset_lists_free(lists);
     conset_trees_free(trees);
     conset_plan_free(plan);

@@ -21,14 +21,18 @@ fn right(name: &str, kind: &str) -> String {
         ("char const *", "broadcast") => "\"broadcast\"",
         ("char const *", _) => "\"allreduce\"",
         ("conset_program", _) => "program",
+        ("conset_handler", _) => "handler",
+        ("conset_combine", _) => "combine",
         ("void const *", "ptr") => "ptr",
         ("void const *", "idx") => "idx",
         ("void const *", "bytes") => "bytes",
-        ("void const *" | "void *", "incoming" | "own") => "more",
+        ("void const *" | "void *", "incoming" | "own" | "all") => "more",
         ("void const *" | "void *", _) => "buffer",
         ("void * const *", _) => "vectors",
         ("void const * const *", _) => "const_vectors",
         ("size_t const *", "first") => "first",
+        ("conset_connection_set const *", _) => "&connection_set",
+        ("conset_connection *", "connections") => "records",
         ("size_t const *", "owned") => "one",
         ("size_t const *", _) => "two",
         ("uint64_t const *", _) => "ids",
@@ -39,6 +43,7 @@ fn right(name: &str, kind: &str) -> String {
         ("uint64_t *", _) => "longs",
         ("int *", _) => "ints",
         ("size_t", "cells" | "parts") => "4",
+        ("size_t", "item_bytes") => "8",
         ("size_t", "block") => "1",
         ("size_t", "room") => "64",
         ("size_t", "size") => "bytes_size",
@@ -64,9 +69,11 @@ fn handle_or_structure(kind: &str) -> String {
     let short = name.strip_prefix("conset_").unwrap_or_else(|| panic!("no value for `{kind}`"));
     match (short, kind.matches('*').count()) {
         (_, 2) => format!("&new_{short}"),
-        ("image" | "layout" | "matrix" | "plan" | "trees" | "lists" | "cell", _) => {
-            short.to_owned()
-        }
+        (
+            "image" | "layout" | "matrix" | "plan" | "trees" | "lists" | "cell" | "epoch"
+            | "arrivals",
+            _,
+        ) => short.to_owned(),
         // MPI makes them.
         ("communicator" | "attached" | "halo", _) => "NULL".to_owned(),
         _ => format!("&{short}"),
@@ -82,7 +89,7 @@ fn wrong(kind: &str, right: &str) -> Vec<String> {
         "uint64_t" => list(&["1", "UINT64_MAX"]),
         "unsigned" => list(&["1"]),
         "int" => list(&["-1", "1", "99", "INT_MIN", "INT_MAX"]),
-        "conset_program" => list(&["NULL"]),
+        "conset_program" | "conset_handler" | "conset_combine" => list(&["NULL"]),
         "char const *" => {
             list(&["NULL", "\"\"", "\"\\xff\\xfe\"", "\"/no/such folder\"", "\"a b=c\""])
         }
@@ -90,7 +97,8 @@ fn wrong(kind: &str, right: &str) -> Vec<String> {
             let mut found = list(&["NULL"]);
             found.push(format!("({kind})((char *)(void *)({right}) + 1)"));
             match right {
-                "image" | "layout" | "matrix" | "plan" | "trees" | "lists" | "cell" => {
+                "image" | "layout" | "matrix" | "plan" | "trees" | "lists" | "cell" | "epoch"
+                | "arrivals" => {
                     let other = if right == "trees" { "plan" } else { "trees" };
                     found.push(format!("({kind})(void *){other}"));
                     found.push(format!("({kind})(void *)freed"));
@@ -103,6 +111,9 @@ fn wrong(kind: &str, right: &str) -> Vec<String> {
             if right == "cell" {
                 found.extend(list(&["other", "(conset_cell *)(void *)&buffer"]));
             }
+            if right == "epoch" {
+                found.extend(list(&["closed", "others_epoch", "(conset_epoch *)(void *)&buffer"]));
+            }
             found
         }
     }
@@ -111,7 +122,11 @@ fn wrong(kind: &str, right: &str) -> Vec<String> {
 /// The calls of a function: what is wrong, and the call.
 fn calls(name: &str, function: &Function) -> Vec<(String, String)> {
     let arguments = &function.arguments;
-    let rights: Vec<String> = arguments.iter().map(|(name, kind)| right(name, kind)).collect();
+    let mut rights: Vec<String> = arguments.iter().map(|(name, kind)| right(name, kind)).collect();
+    if name == "conset_connection_set_write" {
+        // Not over the image, which others read.
+        rights[1] = "\"hostile.cset\"".to_owned();
+    }
     let zeros: Vec<&str> = arguments.iter().map(|_| "0").collect();
     let mut found = vec![("all zero".to_owned(), zeros.join(", "))];
     let frees = name.ends_with("_free");
@@ -136,7 +151,9 @@ fn source() -> String {
     let (mut names, mut cases, mut counts, mut row) = (String::new(), String::new(), [0, 0], 0);
     for of_cells in [false, true] {
         for (name, function) in &functions() {
-            let takes_cell = |(_, kind): &(String, String)| kind.starts_with("conset_cell ");
+            let takes_cell = |(_, kind): &(String, String)| {
+                kind.starts_with("conset_cell ") || kind.starts_with("conset_epoch ")
+            };
             // A communicator is MPI's to look at, before it is ours.
             if function.arguments.first().is_some_and(takes_cell) != of_cells
                 || ["conset_communicator_new", "conset_attach"].contains(&name.as_str())

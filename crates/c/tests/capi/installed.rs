@@ -92,6 +92,22 @@ fn every_way_to_exchange_in_c() {
     assert!(text.starts_with('{') && text.contains("\"ph\""), "{text}");
 }
 
+/// Epochs, exchanges with unknown partners, messages and collectives without trees.
+#[test]
+fn unknown_traffic_in_c() {
+    let program = compile(&[example("unknown.c")], &[], "unknown");
+    let fabric = says(&program, "fabric");
+    assert!(fabric.contains("all as expected on 8 cells"), "{fabric}");
+    assert_eq!(says(&program, "threads"), fabric);
+    #[cfg(feature = "mpi")]
+    {
+        let program = compile_mpi(here().join("tests/capi/unknown_ranks.c"), "unknown-ranks");
+        for ranks in ["1", "2", "4"] {
+            assert_eq!(succeed(&mut job(&program, ranks)), fabric, "{ranks} ranks");
+        }
+    }
+}
+
 #[test]
 fn parts_are_placed_in_c() {
     let program = compile(&[example("bar.c")], &[], "bar");
@@ -196,6 +212,12 @@ fn ways_to_exchange_in_fortran() {
 }
 
 #[test]
+fn unknown_traffic_in_fortran() {
+    let said = fortran("unknown");
+    assert!(said.is_none_or(|said| said == "all as expected\n"));
+}
+
+#[test]
 fn sets_are_compiled_to_steps_in_c() {
     let program = compile(&[here().join("tests/capi/steps.c")], &[], "steps");
     let said = succeed(&mut limited(&program));
@@ -209,6 +231,13 @@ fn sets_are_compiled_to_steps_in_c() {
 fn misuse_is_an_error_with_a_text() {
     let source = here().join("tests/capi/misuse.c");
     let program = compile(&[source], &["-D_POSIX_C_SOURCE=200809L", "-pthread"], "misuse");
+    let output = run(limited(&program).current_dir(folder("programs")));
+    assert!(output.status.success(), "{}", all(&output));
+}
+
+#[test]
+fn wrong_uses_of_unknown_traffic_are_errors_with_a_text() {
+    let program = compile(&[here().join("tests/capi/misuse_unknown.c")], &[], "misuse-unknown");
     let output = run(limited(&program).current_dir(folder("programs")));
     assert!(output.status.success(), "{}", all(&output));
 }
@@ -269,7 +298,7 @@ fn a_sanitizer_finds_nothing() {
         return;
     }
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"];
-    for name in ["cg", "halo"] {
+    for name in ["cg", "halo", "unknown"] {
         let source = example(&format!("{name}.c"));
         let program = compile(&[source], &flags, &format!("{name}-sanitized"));
         for transport in ["fabric", "threads"] {

@@ -19,6 +19,7 @@
 //! messages of cells. Both find out on the way whether any cell has sent an item, so that no reduction
 //! is needed to know when an epoch has settled.
 
+mod byte_outbox;
 mod outgoing;
 mod record;
 pub(crate) mod routing;
@@ -27,16 +28,16 @@ mod sized;
 use std::marker::PhantomData;
 
 use conset_ir::CellId;
-use conset_ir::convert::to_u64;
 
 use crate::cell::Cell;
-use crate::error::{CellError, EpochUse};
-use crate::word::Word;
-use outgoing::Outgoing;
+use crate::collectives::bytes_of_mut;
+use crate::error::CellError;
+use crate::word::{Word, bytes_of};
+pub use byte_outbox::ByteOutbox;
 pub(crate) use record::Record;
 pub use record::recorded_set;
+use routing::ItemShape;
 pub use routing::Routing;
-use routing::{ItemShape, Round};
 
 mod sealed {
     pub trait Sealed {}
@@ -83,21 +84,18 @@ impl<W: Word, const N: usize> Item for [W; N] {
 /// Appends the bytes of words.
 #[inline]
 fn put_words<W: Word>(words: &[W], bytes: &mut Vec<u8>) {
-    for &word in words {
-        let mut wire = [0; size_of::<u64>()];
-        let wire = &mut wire[..size_of::<W>()];
-        word.write_to(wire);
-        bytes.extend_from_slice(wire);
-    }
+    bytes.extend_from_slice(bytes_of(words));
 }
 
 /// The words of some bytes.
 fn words_of<W: Word>(bytes: &[u8]) -> Vec<W> {
-    bytes.chunks_exact(size_of::<W>()).map(W::read_from).collect()
+    let mut words = vec![W::from_bits(0); bytes.len() / size_of::<W>()];
+    bytes_of_mut(&mut words).copy_from_slice(bytes);
+    words
 }
 
 /// Rounds after which an epoch has to be settled, unless [`Epoch::limit_rounds`] says otherwise.
-const ROUNDS: u64 = 1 << 20;
+pub const ROUNDS: u64 = 1 << 20;
 
 /// How an epoch has settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,88 +110,25 @@ pub struct Settled {
 /// Takes the items that a handler sends; they go in the next round.
 #[derive(Debug)]
 pub struct Outbox<I> {
-    outgoing: Outgoing,
-    /// The live cells, by place.
-    live: Vec<CellId>,
-    /// The live cells are those numbered from 0 on.
-    all_live: bool,
-    /// The first target that was no live cell.
-    wrong: Option<CellId>,
+    bytes: ByteOutbox,
     items: PhantomData<fn(I)>,
 }
-
-/// What a round brought: the bytes of each cell that sent any, by sender; and the first cell that sent
-/// any to whomever.
-type Delivered = (Vec<(CellId, Vec<u8>)>, Option<CellId>);
 
 impl<I: Item> Outbox<I> {
     const SHAPE: ItemShape = ItemShape { words: I::WORDS, word_type: I::TYPE };
 
     /// An empty one of a cell.
     fn new(cell: &Cell<'_>) -> Self {
-        let live: Vec<CellId> = cell.image().machine().endpoints().collect();
-        let all_live = live.last().is_none_or(|last| last.index() + 1 == live.len());
-        let outgoing = Outgoing::default();
-        Self { outgoing, live, all_live, wrong: None, items: PhantomData }
-    }
-
-    /// Delivers what all cells have put into theirs.
-    fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
-        if let Err(wrong) = self.check() {
-            return cell.fail(wrong.into());
-        }
-        let lists = self.outgoing.take();
-        if let Some(record) = &mut cell.record {
-            for (place, bytes) in &lists {
-                let items = bytes.len() / Self::SHAPE.item_bytes();
-                record.add(self.live[*place], to_u64(items * I::WORDS));
-            }
-        }
-        let own = self.live.binary_search(&cell.id()).expect("a cell that runs is live");
-        cell.at_round();
-        let (live, shape, routing) = (&self.live[..], Self::SHAPE, cell.routing);
-        let round = Round { live, own, shape, lists, routing };
-        match cell.ask(|port| port.deliver(round))? {
-            Ok(arrived) => {
-                let named = |(place, bytes): (usize, _)| (live[place], bytes);
-                let first = arrived.first.map(|place| live[place]);
-                Ok((arrived.lists.into_iter().map(named).collect(), first))
-            }
-            Err(wrong) => cell.fail(wrong.into()),
-        }
+        Self { bytes: ByteOutbox::of_shape(cell, Self::SHAPE), items: PhantomData }
     }
 
     /// Sends an item to a cell, which may be the one that sends. If there is no such cell, the epoch
     /// fails when the round has been handled.
     #[inline]
     pub fn send(&mut self, target: CellId, item: I) {
-        if let Some(place) = self.place(target) {
-            item.put(self.outgoing.list(place));
+        if let Some(list) = self.bytes.list(target) {
+            item.put(list);
         }
-    }
-
-    /// The place of a target; none, and an error later, if it is no live cell.
-    #[inline]
-    fn place(&mut self, target: CellId) -> Option<usize> {
-        if self.all_live && target.index() < self.live.len() {
-            return Some(target.index());
-        }
-        let place = self.live.binary_search(&target);
-        place.map_err(|_| self.wrong.get_or_insert(target)).ok()
-    }
-
-    /// Refuses a target that is no live cell.
-    #[inline]
-    fn check(&mut self) -> Result<(), EpochUse> {
-        let Some(target) = self.wrong.take() else { return Ok(()) };
-        // The cell that asks is one of them.
-        let last = self.live.last().copied().unwrap_or(target);
-        Err(EpochUse::Target { target, live: self.live.len(), last })
-    }
-
-    /// Number of items that were not delivered.
-    fn items(&self) -> u64 {
-        to_u64(self.outgoing.bytes() / Self::SHAPE.item_bytes())
     }
 }
 
@@ -269,13 +204,23 @@ impl<'w> Cell<'w> {
         outgoing: &[(CellId, &[W])],
     ) -> Result<Vec<(CellId, Vec<W>)>, CellError> {
         self.switch_to_messages()?;
-        let mut out = Outbox::<[W; 1]>::new(self);
+        let mut out = Outbox::<[W; 1]>::new(self).bytes;
+        let mut lists = Vec::with_capacity(outgoing.len());
         for &(target, words) in outgoing {
             if let Some(place) = out.place(target).filter(|_| !words.is_empty()) {
-                put_words(words, out.outgoing.list(place));
+                lists.push((place, bytes_of(words).to_vec()));
             }
         }
-        let (arrived, _) = out.deliver(self)?;
+        // Those for the same cell stay in their order, and become one.
+        lists.sort_by_key(|list| list.0);
+        lists.dedup_by(|later, list| {
+            let is_same = later.0 == list.0;
+            if is_same {
+                list.1.append(&mut later.1);
+            }
+            is_same
+        });
+        let (arrived, _) = out.deliver_lists(self, lists)?;
         Ok(arrived.into_iter().map(|(source, bytes)| (source, words_of(&bytes))).collect())
     }
 
@@ -293,7 +238,7 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
         self.cell
     }
 
-    /// Sets the number of rounds after which the epoch fails ([`EpochUse::Rounds`]) if cells still
+    /// Sets the number of rounds after which the epoch fails ([`crate::EpochUse::Rounds`]) if cells still
     /// send; about a million unless it is set. To be called alike by all cells.
     pub fn limit_rounds(&mut self, rounds: u64) {
         self.limit = rounds;
@@ -307,8 +252,7 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
     pub fn send(&mut self, target: CellId, item: I) -> Result<(), CellError> {
         self.cell.check_running()?;
         self.out.send(target, item);
-        let checked = self.out.check();
-        checked.or_else(|wrong| self.cell.fail(wrong.into()))
+        self.out.bytes.check_of(self.cell)
     }
 
     /// Delivers all items, together with all other cells, until none is under way: `handle` gets the
@@ -325,33 +269,21 @@ impl<'w, I: Item> Epoch<'_, 'w, I> {
         &mut self,
         mut handle: impl FnMut(CellId, I, &mut Outbox<I>),
     ) -> Result<Settled, CellError> {
-        self.cell.switch_to_messages()?;
         let mut settled = Settled::default();
-        loop {
-            let (arrived, sender) = self.out.deliver(self.cell)?;
-            let Some(sender) = sender else { return Ok(settled) };
-            if settled.rounds == self.limit {
-                return self.cell.fail(EpochUse::Rounds { rounds: self.limit, sender }.into());
-            }
-            settled.rounds += 1;
+        while let Some(arrived) = self.out.bytes.next_round(self.cell, &mut settled, self.limit)? {
             for (source, bytes) in arrived {
-                let items = bytes.chunks_exact(Outbox::<I>::SHAPE.item_bytes());
-                settled.handled += to_u64(items.len());
-                for item in items {
+                for item in bytes.chunks_exact(Outbox::<I>::SHAPE.item_bytes()) {
                     handle(source, I::get(item), &mut self.out);
                 }
-                self.out.outgoing.reuse(bytes);
+                self.out.bytes.reuse(bytes);
             }
         }
+        Ok(settled)
     }
 }
 
 impl<I: Item> Drop for Epoch<'_, '_, I> {
     fn drop(&mut self) {
-        let items = self.out.items();
-        if items > 0 && self.cell.is_running() && !std::thread::panicking() {
-            // It is the error that the run ends with; there is nobody here to return it to.
-            let _: Result<(), CellError> = self.cell.fail(EpochUse::Unsettled { items }.into());
-        }
+        self.out.bytes.abandon(self.cell);
     }
 }

@@ -25,7 +25,7 @@ use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 
 use crate::error::EpochUse;
 use crate::port::Stopped;
-use crate::word::{TYPES, bits_of, bytes as word_bytes, bytes_mut, lower_half, put_bits};
+use crate::word::{TYPES, bits_of, bytes as word_bytes, lower_half, put_bits};
 
 /// The first word of a packet, by which it is told from a message of the program: a signalling NaN
 /// that no calculation gives.
@@ -148,9 +148,13 @@ impl Packing {
 /// Appends bytes, so many in a word.
 pub(crate) fn pack(bytes: &[u8], step: usize, words: &mut Vec<u64>) {
     if step == size_of::<u64>() {
-        let first = words.len();
-        words.resize(first + bytes.len().div_ceil(step), 0);
-        bytes_mut(&mut words[first..])[..bytes.len()].copy_from_slice(bytes);
+        let (whole, rest) = bytes.as_chunks();
+        words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
+        if !rest.is_empty() {
+            let mut last = [0; size_of::<u64>()];
+            last[..rest.len()].copy_from_slice(rest);
+            words.push(u64::from_ne_bytes(last));
+        }
     } else {
         words.extend(bytes.chunks_exact(step).map(bits_of));
     }

@@ -46,6 +46,13 @@ unsafe extern "C" {
         words: c_int,
         rounds: c_int,
     );
+    fn conset_baseline_reduce(
+        baseline: *mut Raw,
+        from: *const f64,
+        out: *mut f64,
+        words: c_int,
+        rounds: c_int,
+    );
     fn conset_baseline_barrier(baseline: *mut Raw);
     fn conset_baseline_sleep(baseline: *mut Raw);
 }
@@ -162,6 +169,19 @@ impl Baseline {
         // SAFETY: as above.
         unsafe {
             conset_baseline_allreduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
+        }
+    }
+
+    /// The same by `MPI_Reduce`: rank 0 alone has the sums.
+    ///
+    /// # Panics
+    /// Arrays of different lengths.
+    pub fn reduce(&self, from: &[f64], out: &mut [f64], rounds: usize) {
+        assert_eq!(from.len(), out.len());
+        let (words, rounds) = (to_c_int(from.len()), to_c_int(rounds));
+        // SAFETY: as above.
+        unsafe {
+            conset_baseline_reduce(self.raw, from.as_ptr(), out.as_mut_ptr(), words, rounds);
         }
     }
 

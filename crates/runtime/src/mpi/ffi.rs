@@ -90,7 +90,7 @@ unsafe extern "C" {
         first: c_int,
         count: c_int,
     ) -> c_int;
-    pub(super) fn conset_send(
+    pub(super) fn conset_send_words(
         comm: *mut RawComm,
         requests: *mut RawRequests,
         words: *const u64,
@@ -98,7 +98,7 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
-    pub(super) fn conset_receive(
+    pub(super) fn conset_receive_words(
         comm: *mut RawComm,
         requests: *mut RawRequests,
         words: *mut u64,

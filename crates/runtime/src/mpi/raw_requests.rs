@@ -327,7 +327,7 @@ impl SingleRequest {
             // SAFETY: the words are kept, unchanged, until the request is done.
             unsafe {
                 let words = single.words.at(&(0..0)).cast();
-                ffi::conset_send(comm.raw(), single.raw, words, count, peer, tag)
+                ffi::conset_send_words(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
         Ok(single)
@@ -350,7 +350,7 @@ impl SingleRequest {
             // SAFETY: the words are kept, untouched, until the request is done.
             unsafe {
                 let words = single.words.at(&(0..0)).cast();
-                ffi::conset_receive(comm.raw(), single.raw, words, count, peer, tag)
+                ffi::conset_receive_words(comm.raw(), single.raw, words, count, peer, tag)
             }
         })?;
         Ok(single)
