@@ -392,7 +392,8 @@ impl Halo {
     ) {
         let wire = &self.slots[row].wire;
         if copies {
-            // SAFETY: the messages have arrived, with `block` numbers for each position.
+            // SAFETY: the messages have arrived, with `block` numbers for each position; positions are
+            // below the number of entries, and the vector has `block` numbers for each (`check_length`).
             unsafe {
                 let messages = wire.incoming();
                 self.copies.combine(&self.receives, messages, block, vector, combine);
@@ -411,7 +412,8 @@ impl Halo {
     /// Combines owned entries with the ghosts that have arrived.
     ///
     /// # Safety
-    /// The messages have arrived, with `block` numbers for each position; if `SINGLE`, with one.
+    /// The messages have arrived, with `block` numbers for each position; if `SINGLE`, with one. The
+    /// vector has as many at each position.
     unsafe fn add_ghosts<W: Number, const SINGLE: bool>(
         &self,
         messages: &[*mut u8],
@@ -420,14 +422,17 @@ impl Halo {
         combine: impl Fn(W, W) -> W + Copy,
     ) {
         let block = if SINGLE { 1 } else { block };
+        let own = vector.as_mut_ptr();
         for (link, message) in self.links(Way::Backward).1.iter().zip(messages) {
             let message = message.cast::<W>();
-            let mut one = |entry: usize, position: usize| {
-                let own = &mut vector[position * block..][..block];
-                for (offset, value) in own.iter_mut().enumerate() {
-                    // SAFETY: as above.
-                    let arrived = unsafe { message.add(entry * block + offset).read_unaligned() };
-                    *value = combine(*value, arrived);
+            let one = |entry: usize, position: usize| {
+                for offset in 0..block {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let value = own.add(position * block).add(offset);
+                        let arrived = message.add(entry * block).add(offset).read_unaligned();
+                        *value = combine(*value, arrived);
+                    }
                 }
             };
             match &link.positions {
