@@ -6,6 +6,7 @@
 
 use conset_ir::convert::index;
 
+use super::collective::TRIES_BESIDE;
 use super::error::HaloError;
 use super::field::{Field, Pod, Positions, RawField};
 use super::halo::{Halo, Kind, Way};
@@ -169,6 +170,7 @@ impl Halo {
     /// An error of MPI, or an exchange of another halo.
     pub fn test(&mut self, pending: &PendingExchange) -> Result<bool, HaloError> {
         self.find(pending)?;
+        self.numbered.inner.advance_reductions(TRIES_BESIDE);
         let done = self.slots[pending.slot].wire.test(TRIES);
         if done.is_err() {
             self.fail(pending.slot);
@@ -340,7 +342,11 @@ impl Halo {
         let wire = std::cell::RefCell::new(&mut self.slots[row].wire);
         let awaited = || wire.borrow().awaited();
         let place = || format!("an exchange of halo {}", number);
-        let done = wait_for(comm, &place, &awaited, || wire.borrow_mut().test(TRIES));
+        let inner = &self.numbered.inner;
+        let done = wait_for(comm, &place, &awaited, || {
+            inner.advance_reductions(TRIES_BESIDE);
+            wire.borrow_mut().test(TRIES)
+        });
         if let Err(error) = done {
             self.fail(row);
             return Err(error.into());
