@@ -5,6 +5,8 @@
 //! compiles the set of the layout and the trees for sums; the plan combines layout and image. Every
 //! cell then runs its program with the plan, the trees and its part.
 
+use std::path::Path;
+
 use conset::assemble;
 use conset::ir::CellId;
 use conset::mesh::Source;
@@ -13,7 +15,7 @@ use conset_runtime::{By, Cell, CellError, Collectives, Layout, Op, Plan, tree_se
 
 use crate::mesh::{Part, Simplices, divide};
 use crate::team::{Account, Meter, Team, TeamArgs, by_cell};
-use crate::{Failure, failure};
+use crate::{Failure, failure, vtu};
 
 /// A mesh in parts, ready to be exchanged.
 #[derive(Debug)]
@@ -98,6 +100,26 @@ impl Assembled {
     /// Number of parts.
     pub fn part_count(&self) -> usize {
         self.parts.iter().filter(|part| !part.ids.is_empty()).count()
+    }
+
+    /// Writes the vectors of this process's cells, in the order of [`Assembled::run`], as a VTU file
+    /// ([`mod@vtu`]), if one is asked for.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write<'a>(
+        &'a self,
+        path: Option<&Path>,
+        local: impl Iterator<Item = &'a [f64]>,
+    ) -> Result<(), Failure> {
+        let own = self.team.own_cells();
+        let (Some(path), Some(&first)) = (path, own.first()) else { return Ok(()) };
+        let of_own = own.iter().filter(|cell| !self.parts[cell.index()].ids.is_empty());
+        let is_all = of_own.count() == self.part_count();
+        let path = if is_all { path.to_owned() } else { vtu::of_process(path, first) };
+        let pieces = own.iter().zip(local).map(|(&cell, x)| (cell, &self.parts[cell.index()], x));
+        let text = vtu::text(pieces.filter(|(_, part, _)| !part.ids.is_empty()), self.block)?;
+        std::fs::write(&path, text).map_err(|e| failure(format!("{}: {e}", path.display())))
     }
 
     /// Puts the vectors of this process's cells, in the order of [`Assembled::run`], into `whole`,

@@ -41,6 +41,7 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
     let alone = cg::alone(&elasticity(&mesh, &rim, MATERIAL, &force, &solution)?, stop);
     let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()), alone.x.clone())?;
     let of_node = |&point: &[f64; 3]| known.at(point).into_iter().take(block);
+    dealt.write(args.vtu.as_deref(), solutions.iter().map(|part| part.x.as_slice()))?;
     let exact: Vec<f64> = mesh.points.iter().flat_map(of_node).collect();
     Ok(Solved {
         title: format!(

@@ -35,6 +35,9 @@ struct Rows {
 /// # Errors
 /// A file that is no graph, parts that do not fit the machine, a run that failed.
 pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
+    if args.vtu.is_some() {
+        return Err(failure("--vtu: a graph has no coordinates"));
+    }
     let source = load(&args.mesh, args.team.seed)?;
     let Source::Graph(graph) = &source else {
         return Err(failure(format!("{}: not a graph; `poisson` solves on meshes", args.mesh)));

@@ -36,6 +36,7 @@ pub mod report;
 pub mod sparse;
 pub mod system;
 pub mod team;
+pub mod vtu;
 pub mod wave;
 pub mod wolff;
 

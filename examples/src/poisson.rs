@@ -38,6 +38,7 @@ pub fn solve(args: &MeshArgs, stop: Stop, by: By) -> Result<Solved, Failure> {
 
     let alone = cg::alone(&poisson(&mesh, &rim, &right, &solution)?, stop);
     let x = dealt.gather(solutions.iter().map(|part| part.x.as_slice()), alone.x.clone())?;
+    dealt.write(args.vtu.as_deref(), solutions.iter().map(|part| part.x.as_slice()))?;
     let exact: Vec<f64> = mesh.points.iter().map(|&point| solution(point)).collect();
     Ok(Solved {
         title: format!(

@@ -1,6 +1,7 @@
 //! Shared parts of the binaries: arguments, the comparison with the sequential run, printing.
 
 use std::fmt::{Display, Formatter};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::Failure;
@@ -17,6 +18,10 @@ pub struct MeshArgs {
     /// Number of parts [default: the file's own, or the machine's cells].
     #[arg(long, value_name = "N")]
     pub parts: Option<usize>,
+    /// Write the solution as a VTU file, for ParaView; over MPI each process writes its own (u-c4.vtu
+    /// has the cells from c4 on).
+    #[arg(long, value_name = "FILE")]
+    pub vtu: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub team: TeamArgs,

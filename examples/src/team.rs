@@ -481,7 +481,11 @@ impl std::fmt::Display for Account {
         for (name, calls) in [("exchanges", &exchanges), ("collectives", &collectives)] {
             let (times, mean) = (calls.count / cells, calls.mean());
             if times > 0 {
-                writeln!(f, "{name}: {times} by each of {cells} cells, {mean} with waiting")?;
+                let all = calls.wall.as_secs_f64() * 1e3 / cells as f64;
+                writeln!(
+                    f,
+                    "{name}: {times} by each of {cells} cells, {mean} with waiting, together {all:.1} ms"
+                )?;
             }
         }
         if self.report.clocks > 0 {

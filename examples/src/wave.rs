@@ -113,6 +113,7 @@ pub fn solve(
 
     let alone = alone(&body(&mesh, start)?, duration);
     let u = dealt.gather(runs.iter().map(|run| run.u.as_slice()), alone.u.clone())?;
+    dealt.write(args.vtu.as_deref(), runs.iter().map(|run| run.u.as_slice()))?;
     let run = runs.into_iter().next().unwrap_or_else(|| alone.clone());
     Ok(Waves {
         title: format!(

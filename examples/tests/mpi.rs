@@ -119,6 +119,7 @@ fn all_solvers(way: ByArg) {
     let on = |mesh: &str, transport| MeshArgs {
         mesh: format!("generate:{mesh}"),
         parts: None,
+        vtu: None,
         team: team(transport),
     };
     let both = [TransportArg::Mpi, TransportArg::Fabric];

@@ -10,6 +10,7 @@ mod shared_meshes;
 use conset_examples::cg::Stop;
 use conset_examples::fft::Complex64;
 use conset_examples::histogram::Size;
+use conset_examples::mesh::{Simplices, load};
 use conset_examples::report::{Agreement, MeshArgs, Report, Solved};
 use conset_examples::team::{ByArg, TeamArgs, TransportArg};
 use conset_examples::{bfs, elasticity, fft, gauss, histogram, laplacian, poisson, wave};
@@ -23,7 +24,7 @@ fn team(machine: &str, transport: TransportArg) -> TeamArgs {
 }
 
 fn on(mesh: &str, machine: &str, transport: TransportArg) -> MeshArgs {
-    MeshArgs { mesh: mesh.to_owned(), parts: None, team: team(machine, transport) }
+    MeshArgs { mesh: mesh.to_owned(), parts: None, vtu: None, team: team(machine, transport) }
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {
@@ -115,6 +116,49 @@ fn odd_machines_and_meshes() {
         ("generate:plate:2x2", "iwarp:4x4"),
     ] {
         solve_poisson(mesh, machine);
+    }
+}
+
+/// The numbers of all arrays of a name in a VTU file.
+fn array(text: &str, name: &str) -> Vec<f64> {
+    let begin = format!("{name} format=\"ascii\">");
+    let arrays = text.split("<DataArray ").filter_map(|array| array.split_once(&begin));
+    let words = arrays.flat_map(|(_, rest)| rest.split('<').next().unwrap().split_whitespace());
+    words.map(|word| word.parse().unwrap()).collect()
+}
+
+#[test]
+fn solutions_are_written_for_paraview() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("vtu");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, mesh, parts) in
+        [("plate", "generate:plate:4x3", 4), ("tets", "generate:tets:3x2x2", 3)]
+    {
+        let vtu = Some(folder.join(format!("{name}.vtu")));
+        let args = on(mesh, "iwarp:2x2", TransportArg::Fabric);
+        let args = MeshArgs { vtu: vtu.clone(), parts: Some(parts), ..args };
+        let solved = elasticity::solve(&args, STOP, By::Phases).unwrap();
+        let text = std::fs::read_to_string(vtu.unwrap()).unwrap();
+        assert_eq!(text.matches("<Piece ").count(), parts);
+
+        let source = load(mesh, 1).unwrap();
+        let whole = Simplices::from_source(&source).unwrap();
+        let block = whole.dimension;
+        let points = array(&text, "Name=\"Points\" NumberOfComponents=\"3\"");
+        let values = array(&text, &format!("Name=\"u\" NumberOfComponents=\"{block}\""));
+        assert_eq!(points.len() / 3, values.len() / block);
+        for (point, value) in points.chunks(3).zip(values.chunks(block)) {
+            let node = whole.points.iter().position(|known| known[..] == *point).unwrap();
+            assert_eq!(bits(value), bits(&solved.x[node * block..][..block]));
+        }
+        // conset reads it: all elements are there.
+        let format = conset::mesh::Format::Vtu;
+        let conset::mesh::Source::Mesh(back) =
+            conset::mesh::read(format, "u.vtu", text.as_bytes()).unwrap()
+        else {
+            panic!("no mesh")
+        };
+        assert_eq!(back.elements().len(), whole.elements().len());
     }
 }
 

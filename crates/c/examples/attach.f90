@@ -9,7 +9,7 @@ program attach
    integer(c_int64_t), parameter :: own = 5
    type(c_ptr) :: ranks, halo
    integer :: rank, size, code
-   integer(c_int64_t) :: first, all, ghosts(2), exchange
+   integer(c_int64_t) :: first, all, ghosts(2), exchange, reduction
    real(c_double), allocatable :: x(:, :)
    real(c_double) :: sums(2), expected
    integer :: i
@@ -37,7 +37,10 @@ program attach
    sums(1) = sum(x(1, own + 1:))
    call check(conset_halo_wait(halo, exchange, CONSET_COPY, CONSET_DOUBLE, x, 3_c_size_t))
    sums(2) = sum(x(3, own + 1:))
-   call check(conset_attached_allreduce(ranks, CONSET_ADD, CONSET_DOUBLE, sums, 2_c_size_t))
+   ! A reduction goes on while something else is computed; here it is completed at once.
+   call check(conset_attached_start_allreduce(ranks, CONSET_ADD, CONSET_DOUBLE, sums, 2_c_size_t, &
+                                              reduction))
+   call check(conset_attached_wait(ranks, reduction, CONSET_DOUBLE, sums, 2_c_size_t))
 
    ! Every rank's first and last id is a ghost of a neighbour.
    expected = 0

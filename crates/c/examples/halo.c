@@ -88,6 +88,18 @@ static int collectives(conset_cell *cell, const work *w, int32_t c)
     EXPECT(total[0] == CELLS && total[1] == CELLS * (CELLS - 1) / 2 && total[2] == -total[1]);
     TRY(conset_allreduce(cell, w->wide, CONSET_ADD, CONSET_INT64, wide, 3));
     EXPECT(memcmp(total, wide, sizeof total) == 0);
+    /* Two under way, completed in another order. */
+    int64_t one[3] = {1, c, -c};
+    conset_pending first, second;
+    int done = 0;
+    TRY(conset_start_allreduce(cell, w->trees, CONSET_ADD, CONSET_INT64, one, 3, &first));
+    TRY(conset_start_allreduce(cell, w->wide, CONSET_MAX, CONSET_INT64, one, 3, &second));
+    while (!done)
+        TRY(conset_test(cell, &second, &done));
+    TRY(conset_wait_allreduce(cell, &second, CONSET_INT64, one, 3));
+    EXPECT(one[0] == 1 && one[1] == CELLS - 1 && one[2] == 0);
+    TRY(conset_wait_allreduce(cell, &first, CONSET_INT64, one, 3));
+    EXPECT(memcmp(total, one, sizeof total) == 0);
     uint32_t root = CELLS;
     TRY(conset_trees_root(w->trees, &root));
     int64_t count = 1;

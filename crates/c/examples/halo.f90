@@ -67,6 +67,11 @@ contains
       own = owned(1) + owned(2)
       call try(conset_allreduce(cell, wide, CONSET_ADD, CONSET_INT32, own, 2_c_size_t))
       call expect(own(1) == parts, "owned entries")
+      own = 1
+      call try(conset_start_allreduce(cell, wide, CONSET_ADD, CONSET_INT32, own, 2_c_size_t, first))
+      own = 0
+      call try(conset_wait_allreduce(cell, first, CONSET_INT32, own, 2_c_size_t))
+      call expect(all(own == parts), "a reduction in halves")
       most = -abs(part - 9)
       at = part
       call try(conset_allreduce_max_at(cell, trees, CONSET_DOUBLE, most, at))

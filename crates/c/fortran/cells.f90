@@ -226,6 +226,25 @@ module conset_cells_m
       end function
 
       ! ---- collectives ----
+      function conset_start_allreduce(cell, trees, op, type, x, words, pending) bind(c) &
+         result(status)
+         import
+         type(c_ptr), value :: cell, trees
+         integer(c_int), value :: op, type
+         type(*), dimension(*), intent(in) :: x
+         integer(c_size_t), value :: words
+         type(conset_pending), intent(out) :: pending
+         integer(c_int) :: status
+      end function
+      function conset_wait_allreduce(cell, pending, type, x, words) bind(c) result(status)
+         import
+         type(c_ptr), value :: cell
+         type(conset_pending), intent(in) :: pending
+         integer(c_int), value :: type
+         type(*), dimension(*), intent(inout) :: x
+         integer(c_size_t), value :: words
+         integer(c_int) :: status
+      end function
       function conset_allreduce(cell, trees, op, type, x, words) bind(c) result(status)
          import
          type(c_ptr), value :: cell, trees

@@ -189,6 +189,33 @@ module conset_halos_m
          type(c_ptr), value :: attached
          integer(c_int) :: status
       end function
+      function conset_attached_start_allreduce(attached, operation, number_type, &
+         words, count, reduction) bind(c) result(status)
+         import
+         type(c_ptr), value :: attached
+         integer(c_int), value :: operation, number_type
+         type(*), dimension(*), intent(in) :: words
+         integer(c_size_t), value :: count
+         integer(c_int64_t), intent(out) :: reduction
+         integer(c_int) :: status
+      end function
+      function conset_attached_test(attached, reduction, done) bind(c) result(status)
+         import
+         type(c_ptr), value :: attached
+         integer(c_int64_t), value :: reduction
+         integer(c_int), intent(out) :: done
+         integer(c_int) :: status
+      end function
+      function conset_attached_wait(attached, reduction, number_type, &
+         words, count) bind(c) result(status)
+         import
+         type(c_ptr), value :: attached
+         integer(c_int64_t), value :: reduction
+         integer(c_int), value :: number_type
+         type(*), dimension(*), intent(inout) :: words
+         integer(c_size_t), value :: count
+         integer(c_int) :: status
+      end function
       subroutine conset_detach(attached) bind(c)
          import
          type(c_ptr), value :: attached

@@ -538,7 +538,7 @@ int conset_combine_owned_by(conset_cell *cell, int by, const conset_plan *backwa
 int conset_exchange_lists(conset_cell *cell, uint32_t set, const conset_lists *lists, int op,
                           int type, void *x, size_t words);
 
-/* A nonblocking exchange in progress. Plain data. */
+/* A nonblocking exchange or reduction in progress. Plain data. */
 typedef struct conset_pending {
     uint64_t numbers[3];
 } conset_pending;
@@ -559,7 +559,7 @@ int conset_start_many(conset_cell *cell, const conset_plan *plan, int op, int ty
 int conset_start_shared(conset_cell *cell, const conset_plan *plan, int op, int type, const void *x,
                         size_t words, conset_pending *pending);
 
-/* Sets `done` to 1 if the exchange can be completed without waiting, or to 0. Does not wait. Calling it
+/* Sets `done` to 1 if the exchange or reduction can be completed without waiting, or to 0. Does not wait. Calling it
  * in a loop terminates. */
 int conset_test(conset_cell *cell, const conset_pending *pending, int *done);
 
@@ -577,6 +577,17 @@ int conset_wait_many(conset_cell *cell, const conset_plan *plan, const conset_pe
 /* Combines the arrays entry by entry, in a fixed order. All cells get the result. */
 int conset_allreduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,
                      size_t words);
+
+/* Starts conset_allreduce: the values are combined that x has now, and it may be changed afterwards.
+ * Complete it with conset_wait_allreduce; conset_test polls. All cells start reductions and make
+ * collective calls in the same order. On the emulated machine it is performed at the cell's next call
+ * that communicates. */
+int conset_start_allreduce(conset_cell *cell, const conset_trees *trees, int op, int type,
+                           const void *x, size_t words, conset_pending *pending);
+
+/* Completes a reduction: x becomes the result. Type and words are those of the start. */
+int conset_wait_allreduce(conset_cell *cell, const conset_pending *pending, int type, void *x,
+                          size_t words);
 
 /* The same, but only the root gets the result. The arrays of other cells are overwritten. */
 int conset_reduce(conset_cell *cell, const conset_trees *trees, int op, int type, void *x,
@@ -846,6 +857,19 @@ int conset_attached_allreduce(const conset_attached *attached, int op, int type,
 int conset_attached_broadcast(const conset_attached *attached, int root, int type, void *words,
                               size_t count);
 int conset_attached_barrier(const conset_attached *attached);
+
+/* Starts conset_attached_allreduce: the words are combined that are there now, and may be changed
+ * afterwards. Several can be under way; all ranks start them in the same order. They proceed in calls
+ * only, those of halos included. */
+int conset_attached_start_allreduce(const conset_attached *attached, int op, int type,
+                                    const void *words, size_t count, uint64_t *reduction);
+
+/* Whether a reduction can be completed without waiting (1 or 0). It makes progress. */
+int conset_attached_test(const conset_attached *attached, uint64_t reduction, int *done);
+
+/* Completes a reduction: words become the result. Type and count are those of the start. */
+int conset_attached_wait(const conset_attached *attached, uint64_t reduction, int type, void *words,
+                         size_t count);
 
 /* ---- Former names, kept for one release ---- */
 

@@ -1,4 +1,4 @@
-//! Halos and collectives of an MPI program that calls conset, without a callback.
+//! Halos of an MPI program that calls conset, without a callback.
 //!
 //! A halo is behind a lock, because its exchanges change it; calls come from one thread at a time
 //! anyway. Without the feature `mpi` the functions are there, and return an error.
@@ -31,7 +31,7 @@ use conset_runtime::mpi::{Attached, Comm, Field, Halo, HaloError, PendingExchang
 #[derive(Debug)]
 pub struct Attachment {
     #[cfg(feature = "mpi")]
-    attached: Attached,
+    pub(crate) attached: Attached,
 }
 
 /// `conset_attached`.
@@ -129,6 +129,8 @@ macro_rules! with_mpi {
         }
     }};
 }
+
+pub(crate) use with_mpi;
 
 /// A call on a halo and a vector of numbers of the given type, which `array` or `array_mut` reads.
 macro_rules! on_vector {
@@ -517,64 +519,6 @@ pub unsafe extern "C" fn conset_halo_wait(
                     }
                     Ok(state.halo.wait_combined(pending, operation, vector)?)
                 })
-            }
-        }
-    })
-}
-
-/// Combines arrays of all ranks.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_attached_allreduce(
-    attached: *const ConsetAttached,
-    operation: c_int,
-    number_type: c_int,
-    words: *mut c_void,
-    count: usize,
-) -> c_int {
-    enter("conset_attached_allreduce", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let (attached, operation) = (&value(attached, "attached")?.attached, op(operation)?);
-                    Ok(attached.allreduce(operation, array_mut(words.cast::<W>(), count, "words")?)?)
-                })
-            }
-        }
-    })
-}
-
-/// The array of one rank, for all.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_attached_broadcast(
-    attached: *const ConsetAttached,
-    root: c_int,
-    number_type: c_int,
-    words: *mut c_void,
-    count: usize,
-) -> c_int {
-    enter("conset_attached_broadcast", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                typed!(number_type, W => {
-                    let attached = &value(attached, "attached")?.attached;
-                    let root = usize::try_from(root).unwrap_or(usize::MAX);
-                    Ok(attached.broadcast(root, array_mut(words.cast::<W>(), count, "words")?)?)
-                })
-            }
-        }
-    })
-}
-
-/// Waits for all ranks.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn conset_attached_barrier(attached: *const ConsetAttached) -> c_int {
-    enter("conset_attached_barrier", || {
-        with_mpi! {
-            // SAFETY: the caller keeps the rules of `memory`.
-            unsafe {
-                Ok(value(attached, "attached")?.attached.barrier()?)
             }
         }
     })

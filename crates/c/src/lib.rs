@@ -31,6 +31,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod attached;
+pub mod attached_collectives;
 pub mod cell;
 pub mod compile;
 pub mod connections;

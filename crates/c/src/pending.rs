@@ -1,4 +1,4 @@
-//! Nonblocking exchanges: start, test, wait.
+//! Nonblocking exchanges and reductions: start, test, wait.
 //!
 //! The caller keeps the token of a started exchange, which is plain numbers, in a structure of its
 //! own.
@@ -10,8 +10,8 @@ use conset_runtime::{Cell, CellError, Number, Op, Pending, Plan};
 use crate::cell::{ConsetCell, call};
 use crate::exchange::{Vector, What, on};
 use crate::handle::value;
-use crate::memory::{array, op, typed, vectors, vectors_mut, write};
-use crate::plan::ConsetPlan;
+use crate::memory::{array, array_mut, op, typed, vectors, vectors_mut, write};
+use crate::plan::{ConsetPlan, ConsetTrees};
 use crate::status::CallFault;
 
 /// `conset_pending`.
@@ -128,6 +128,50 @@ pub unsafe extern "C" fn conset_start_many(
                 Start::Exchange.start(cell, how, &vectors)?
             });
             write(pending, "pending", ConsetPending { numbers: started.to_numbers() })
+        })
+    }
+}
+
+/// Starts to combine the arrays of all cells.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_start_allreduce(
+    cell: *mut ConsetCell,
+    trees: *const ConsetTrees,
+    operation: c_int,
+    number_type: c_int,
+    x: *const c_void,
+    words: usize,
+    pending: *mut ConsetPending,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_start_allreduce", cell, |cell| {
+            let (trees, operation) = (value(trees, "trees")?, op(operation)?);
+            write(pending, "pending", ConsetPending::default())?;
+            let started = typed!(number_type, W => {
+                cell.start_allreduce(trees, operation, array(x.cast::<W>(), words, "x")?)?
+            });
+            write(pending, "pending", ConsetPending { numbers: started.to_numbers() })
+        })
+    }
+}
+
+/// Completes a reduction.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn conset_wait_allreduce(
+    cell: *mut ConsetCell,
+    pending: *const ConsetPending,
+    number_type: c_int,
+    x: *mut c_void,
+    words: usize,
+) -> c_int {
+    // SAFETY: the callback's own cell; the caller keeps the rules of `memory`.
+    unsafe {
+        call("conset_wait_allreduce", cell, |cell| {
+            let pending = token(pending)?;
+            typed!(number_type, W => {
+                Ok(cell.wait_allreduce(pending, array_mut(x.cast::<W>(), words, "x")?)?)
+            })
         })
     }
 }

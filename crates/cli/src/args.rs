@@ -143,6 +143,7 @@ impl Command {
             Command::Info(_) => "info",
             Command::Emit(_) => "emit",
             Command::Machines(_) => "machines",
+            Command::Tune(_) => "tune",
             Command::Patterns(_) => "patterns",
             Command::Generate(_) => "generate",
             Command::Soak(_) => "soak",
@@ -160,6 +161,7 @@ impl Command {
             Command::Sweep(args) => args.output.as_deref(),
             Command::View(args) => Some(&args.output),
             Command::Machines(args) => args.output.as_deref(),
+            Command::Tune(args) => Some(&args.output),
             Command::Patterns(args) => args.output.as_deref(),
             Command::Generate(args) => args.output.as_deref(),
             Command::Completions(args) => args.output.as_deref(),
@@ -203,6 +205,7 @@ impl Command {
             Command::Verify(args) => name(&args.file),
             Command::Emit(args) => name(&args.file),
             Command::Machines(args) => option(&args.spec),
+            Command::Tune(_) => "tune".into(),
             Command::Patterns(args) => args.pattern.clone().unwrap_or_default(),
             Command::Generate(args) => args.mesh.clone().unwrap_or_default(),
             Command::Info(args) => name(&args.file),
@@ -292,6 +295,14 @@ Example: conset verify all.json
     /// List the machine presets, or describe one machine.
     #[command(after_help = "Example: conset machines torus:4x4x4")]
     Machines(MachinesArgs),
+    /// Measure what messages cost on the cluster it runs on, in an MPI job, and write a machine file.
+    #[command(after_help = "\
+Example: conset tune -o cluster.toml
+It is started by the launcher of MPI with as many ranks as the program will have, numbered node by node:
+         mpirun -n 64 conset tune -o cluster.toml
+         conset compile mesh.msh --machine cluster.toml --by best
+Only a conset that was built with the feature `mpi` can measure.")]
+    Tune(TuneArgs),
     /// List the communication patterns, or write one to a connection set file.
     #[command(after_help = "Example: conset patterns transpose --machine iwarp -o transpose.cset")]
     Patterns(PatternsArgs),
@@ -444,6 +455,17 @@ pub(crate) struct MachinesArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) table: TableArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TuneArgs {
+    /// Divide the ranks into nodes of N instead of asking MPI which of them share memory, for example
+    /// into the sockets of a computer.
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, conset_ir::convert::to_u64(limits::CELLS)))]
+    pub(crate) cells_per_node: Option<usize>,
+    /// Machine file to write (.toml); - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -89,6 +89,7 @@ fn run(cli: &Cli, terminal: &text::Terminal) -> Result<(), CliError> {
         Command::Info(args) => commands::info::run(args, terminal),
         Command::Emit(args) => commands::emit::run(args, terminal),
         Command::Machines(args) => commands::machines::run(args, terminal),
+        Command::Tune(args) => commands::tune::run(args, terminal),
         Command::Patterns(args) => commands::patterns::run(args, terminal),
         Command::Generate(args) => commands::generate::run(args, terminal),
         Command::Soak(args) => commands::soak::run(args, terminal),

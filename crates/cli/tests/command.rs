@@ -552,6 +552,7 @@ fn every_subcommand_explains_itself_with_an_example() {
         "emit",
         "reproduce",
         "machines",
+        "tune",
         "patterns",
         "generate",
     ] {

@@ -152,6 +152,14 @@ void conset_mpi_error_text(int code, char *text, int room)
     text[length] = 0;
 }
 
+/* Whether an error code says that a message was longer than there was room for it. */
+int conset_mpi_is_truncation(int code)
+{
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    return class == MPI_ERR_TRUNCATE;
+}
+
 struct conset_requests *conset_requests_new(int count)
 {
     struct conset_requests *r = malloc(sizeof *r + (size_t)count * sizeof(MPI_Request));

@@ -7,10 +7,13 @@
 //! The cell keeps the active phase and the number of its words sent and received: switches are
 //! collective, and only the ends of a connection move its words.
 
+mod call_site;
+
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
-use crate::call::{Call, CallArray, SourceLocation};
+use crate::call::{CallArray, SourceLocation};
+use crate::collectives::StartedReductions;
 use crate::epochs::{Record, Routing};
 use crate::error::{CellError, PlanUse};
 use crate::lists::{CellLists, Number, Op};
@@ -20,6 +23,7 @@ use crate::port::{By, CellPort, Context, PackFn, RawWords, ReadFn, Stopped, Wire
 use crate::requests::Requests;
 use crate::stack::StackBounds;
 use crate::word::Word;
+pub(crate) use call_site::CallContext;
 
 /// The payload that unwinds a program which ignores [`CellError::Aborted`].
 pub(crate) struct AbortedProgram;
@@ -54,6 +58,8 @@ pub struct Cell<'w> {
     told: bool,
     /// Nonblocking exchanges in progress.
     pub(crate) requests: Requests,
+    /// Nonblocking reductions in progress.
+    pub(crate) reductions: StartedReductions,
     /// The source location of the next calls, if the program has set it.
     place: Option<SourceLocation>,
     /// The round of the program.
@@ -85,6 +91,7 @@ impl<'w> Cell<'w> {
             incoming: Vec::new(),
             told: false,
             requests: Requests::new(),
+            reductions: StartedReductions::default(),
             place: None,
             round: 0,
             same_places: true,
@@ -113,35 +120,6 @@ impl<'w> Cell<'w> {
     /// Too little of the stack is left.
     pub fn check_stack(&mut self) -> Result<(), CellError> {
         self.stack.check(self.id).or_else(|error| self.fail(error))
-    }
-
-    /// Sets the round, or time step, of all following collective calls. If cells make a call in
-    /// different rounds, the run fails ([`crate::RunError::Mismatch`]) before any word is read. Needed
-    /// if a cell might skip an exchange in a loop and then make the same one; other mismatches are
-    /// detected without.
-    pub fn set_round(&mut self, round: u64) {
-        self.round = round;
-    }
-
-    /// Sets the source location of the following collective calls, for interfaces to other languages.
-    /// Calls from Rust know their location.
-    pub fn set_place(&mut self, file: &'static str, line: u32) {
-        self.place = Some(SourceLocation::new(file, line));
-    }
-
-    /// Records a collective call with words of so many bytes, 0 without any; the caller of the caller
-    /// is the program.
-    #[track_caller]
-    pub(crate) fn at_call(&mut self, word_bytes: usize) {
-        // Not in a closure, which would be the caller.
-        let caller = SourceLocation::from(std::panic::Location::caller());
-        let place = self.place.or_else(|| self.same_places.then_some(caller));
-        self.port.at(Call::new(place, self.round, word_bytes, self.array));
-    }
-
-    /// Records a round of an epoch, which cells may settle at different source locations.
-    pub(crate) fn at_round(&mut self) {
-        self.port.at(Call::new(None, self.round, 0, None));
     }
 
     /// Clocks since the start of the run, on the emulated machine; 0 on other transports.
@@ -184,8 +162,8 @@ impl<'w> Cell<'w> {
     #[track_caller]
     pub fn instantiate_phase(&mut self, phase: impl PhaseRef) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call(0);
         self.wait_all()?;
+        self.at_call(0);
         let Some((set, phase)) = phase.find(&self.loaded.image) else {
             let name = format!("{phase:?}");
             return self.fail(match self.loaded.image.is_steps() {
@@ -321,8 +299,8 @@ impl<'w> Cell<'w> {
         vector: &mut [W],
     ) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call(size_of::<W>());
         self.wait_all()?;
+        self.at_call(size_of::<W>());
         let set = self.executable(&set)?;
         self.check_lists(set, lists, vector.len())?;
         self.ask(|port| port.exchange_lists(set, lists, op, W::vector(vector)))?;
@@ -355,8 +333,8 @@ impl<'w> Cell<'w> {
     #[track_caller]
     pub fn instantiate_messages(&mut self) -> Result<(), CellError> {
         self.check_running()?;
-        self.at_call(0);
         self.wait_all()?;
+        self.at_call(0);
         self.ask(|port| port.switch(Context::Messages))?;
         self.active = None;
         Ok(())
@@ -583,8 +561,9 @@ impl<'w> Cell<'w> {
         }
     }
 
-    /// Waits for all exchanges that the cell has started.
+    /// Waits for all exchanges and reductions that the cell has started.
     pub(crate) fn wait_all(&mut self) -> Result<(), CellError> {
+        self.wait_for_reductions()?;
         match self.requests.active.last().map(|request| request.number) {
             None => Ok(()),
             Some(last) => self.ask(|port| port.wait(last)),
@@ -593,11 +572,15 @@ impl<'w> Cell<'w> {
 
     /// Checks that a program that returns has completed its exchanges.
     pub(crate) fn check_completed(&mut self) -> Result<(), CellError> {
-        let count = self.requests.active.len();
-        if count == 0 || !self.is_running() {
+        let exchanges = self.requests.active.first().map(|first| {
+            (self.requests.active.len(), self.loaded.set(first.set).name().to_owned())
+        });
+        let Some((count, set)) = exchanges.or_else(|| self.reductions.open()) else {
+            return Ok(());
+        };
+        if !self.is_running() {
             return Ok(());
         }
-        let set = self.loaded.set(self.requests.active[0].set).name().to_owned();
         self.fail(CellError::Plan(PlanUse::Leaked { count, set }))
     }
 

@@ -12,7 +12,7 @@ use conset_ir::{CellId, Operation, PhaseId};
 use corosensei::Yielder;
 
 use crate::call::{Call, CallLog, Collective};
-use crate::collectives::{WalkDirection, bits_of, bytes_of_mut, write_bits};
+use crate::collectives::{StartedArray, WalkDirection, bits_of, bytes_of_mut, write_bits};
 use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, unpack};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
@@ -416,6 +416,28 @@ impl CellPort for FabricPort<'_> {
             self.receive_edge(walk, parent, array)?;
         }
         children.iter().try_for_each(|&child| self.send_edge(walk, child, array))
+    }
+
+    fn start_walk(
+        &mut self,
+        _: u64,
+        _: &TreeWalk<'_>,
+        array: StartedArray,
+    ) -> Result<Option<StartedArray>, Stopped> {
+        // The cells of the machine combine words in their programs.
+        Ok(Some(array))
+    }
+
+    fn test_walk(&mut self, _: u64) -> Result<bool, Stopped> {
+        unreachable!("no walk is started by itself")
+    }
+
+    fn wait_walk(&mut self, _: u64) -> Result<(), Stopped> {
+        unreachable!("no walk is started by itself")
+    }
+
+    fn take_walk(&mut self, _: u64) -> StartedArray {
+        unreachable!("no walk is started by itself")
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

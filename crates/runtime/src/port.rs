@@ -24,7 +24,7 @@ use std::ops::Range;
 use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 
 use crate::call::Call;
-use crate::collectives::{ReductionTree, WalkDirection};
+use crate::collectives::{ReductionTree, StartedArray, WalkDirection};
 use crate::epochs::routing::{Round, RoundResult};
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, each_vector, gather};
@@ -358,6 +358,25 @@ pub(crate) trait CellPort {
         array: &mut [u8],
         combine: &CombineFn<'_>,
     ) -> Result<(), Stopped>;
+
+    /// Collective: starts [`CellPort::walk`] to the root and back, with a number that is one more than
+    /// that of the walk started before. Gives the array back if the transport does not walk by
+    /// itself; then nothing has happened.
+    fn start_walk(
+        &mut self,
+        number: u64,
+        walk: &TreeWalk<'_>,
+        array: StartedArray,
+    ) -> Result<Option<StartedArray>, Stopped>;
+
+    /// Whether a walk that was started is done; as [`CellPort::test`].
+    fn test_walk(&mut self, number: u64) -> Result<bool, Stopped>;
+
+    /// Waits until a walk, and all that were started before, are done.
+    fn wait_walk(&mut self, number: u64) -> Result<(), Stopped>;
+
+    /// Takes the result of a walk that is done.
+    fn take_walk(&mut self, number: u64) -> StartedArray;
 
     /// Sends a message to a live cell; returns when its words may be overwritten.
     ///

@@ -142,6 +142,25 @@ int main(int argc, char **argv)
            "rank 1 of 1");
     check(conset_attached_barrier(all));
 
+    /* Several at a time, beside exchanges, completed in another order. */
+    uint64_t reductions[6];
+    for (int i = 0; i < 6; i++) {
+        sums[0] = i, sums[1] = 1;
+        check(conset_attached_start_allreduce(all, CONSET_ADD, CONSET_INT32, sums, 2, &reductions[i]));
+    }
+    check(conset_halo_exchange(range, CONSET_INT64, z, 1));
+    expect(conset_attached_wait(all, reductions[5], CONSET_INT64, sums, 1), CONSET_BAD_ARGUMENT,
+           "type or length");
+    done = 0;
+    while (!done)
+        check(conset_attached_test(all, reductions[5], &done));
+    for (int i = 5; i >= 0; i--) {
+        check(conset_attached_wait(all, reductions[i], CONSET_INT32, sums, 2));
+        IS(sums[0] == i * ranks && sums[1] == ranks);
+    }
+    expect(conset_attached_wait(all, reductions[5], CONSET_INT32, sums, 2), CONSET_BAD_ARGUMENT,
+           "completed twice");
+
     /* In any order. */
     conset_detach(all);
     conset_halo_free(ring);

@@ -26,17 +26,25 @@ struct WrittenMachine {
     output: String,
 }
 
-fn write(machine: &Machine, path: &Path, terminal: &Terminal) -> Result<(), CliError> {
-    let to_terminal = path == Path::new("-");
-    let output = path.display().to_string();
-    if !to_terminal && path.extension().is_none_or(|extension| extension != "toml") {
-        let message = "the name of a machine file ends in .toml";
-        return Err(load::wrong_kind(&output, message)
-            .help("--machine distinguishes files from presets by this extension")
-            .into());
+/// Refuses a file that `--machine` would not take for one.
+pub(super) fn check_name(path: &Path) -> Result<(), CliError> {
+    if path == Path::new("-") || path.extension().is_some_and(|extension| extension == "toml") {
+        return Ok(());
     }
-    let text = machine_file::write(machine);
+    let message = "the name of a machine file ends in .toml";
+    let error = load::wrong_kind(&path.display().to_string(), message);
+    Err(error.help("--machine distinguishes files from presets by this extension").into())
+}
+
+/// Writes the text of a machine file, and says so.
+pub(super) fn write(
+    machine: &Machine,
+    text: &str,
+    path: &Path,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
     OutputTarget::new(path).write(|out| out.write_all(text.as_bytes()))?;
+    let output = path.display().to_string();
     let made = WrittenMachine { machine: machine.name().to_owned(), output };
     terminal.print(&made, |out| writeln!(out, "wrote {}", made.output))
 }
@@ -69,7 +77,8 @@ pub(crate) fn run(args: &MachinesArgs, terminal: &Terminal) -> Result<(), CliErr
     let machine = load::machine(spec, &args.params)?;
     if let Some(path) = &args.output {
         OutputTarget::new(path).check(&[Path::new(spec)])?;
-        return write(&machine, path, terminal);
+        check_name(path)?;
+        return write(&machine, &machine_file::write(&machine), path, terminal);
     }
     let summary = conset::report::MachineSummary::new(&machine);
     #[derive(Serialize)]

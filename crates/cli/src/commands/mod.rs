@@ -20,6 +20,7 @@ pub(crate) mod show;
 pub(crate) mod soak;
 pub(crate) mod steps;
 pub(crate) mod sweep;
+pub(crate) mod tune;
 pub(crate) mod verify;
 pub(crate) mod view;
 pub(crate) mod why;

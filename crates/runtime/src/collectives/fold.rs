@@ -15,6 +15,39 @@ pub(crate) fn combine_words<W: Number>(op: Op, own: &mut [W], child: &[W]) {
     }
 }
 
+/// An operation on arrays of numbers of a type that is known where it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArrayOp {
+    op: Op,
+    number_type: usize,
+    combine: fn(Op, &mut [u8], &[u8]),
+}
+
+impl ArrayOp {
+    /// The operation on arrays of `W`.
+    pub(crate) fn new<W: Number>(op: Op) -> Self {
+        let combine = |op, own: &mut [u8], its: &[u8]| {
+            combine_words::<W>(op, words_of_mut(own), words_of(its));
+        };
+        Self { op, number_type: W::TYPE, combine }
+    }
+
+    /// The operation.
+    pub(crate) fn op(&self) -> Op {
+        self.op
+    }
+
+    /// Whether its arrays are of `W`.
+    pub(crate) fn is_of<W: Number>(&self) -> bool {
+        self.number_type == W::TYPE
+    }
+
+    /// Combines the bytes of words with those of a child.
+    pub(crate) fn combine(&self, own: &mut [u8], its: &[u8]) {
+        (self.combine)(self.op, own, its);
+    }
+}
+
 #[inline]
 fn each<W: Copy>(own: &mut [W], child: &[W], combine: impl Fn(W, W) -> W) {
     for (own, &child) in own.iter_mut().zip(child) {

@@ -26,10 +26,12 @@
 //! All cells call the same collectives in the same order, with the same operation, arrays of the
 //! same length and type, and the same source of a broadcast. Otherwise the run fails with an error
 //! that names two cells and what they call ([`crate::RunError::Mismatch`]). With one live cell there
-//! is nothing to do and no set is needed. Nonblocking collectives are not supported.
+//! is nothing to do and no set is needed. [`Cell::start_allreduce`] starts a reduction that goes on while the
+//! program computes.
 
 mod fold;
 mod live;
+mod nonblocking;
 mod tree;
 mod walk;
 
@@ -41,9 +43,12 @@ use crate::call::CallArray;
 use crate::cell::Cell;
 use crate::error::{CellError, PlanError, PlanUse};
 use crate::lists::{Number, Op};
+#[cfg(feature = "mpi")]
+pub(crate) use fold::ArrayOp;
 pub(crate) use fold::{bits_of, bytes_of_mut, write_bits};
 use fold::{combine_maxima, combine_words, order};
 pub use live::ReducePlan;
+pub(crate) use nonblocking::{StartedArray, StartedReductions};
 use tree::TreeSets;
 pub(crate) use tree::{ReductionTree, WalkDirection};
 pub use tree::{tree_sets, tree_sets_named};
@@ -94,7 +99,7 @@ const NAMES: [&str; 3] = ["reduce", "broadcast", "allreduce"];
 #[derive(Debug)]
 pub struct Collectives {
     image: Arc<Image>,
-    tree: ReductionTree,
+    tree: Arc<ReductionTree>,
 }
 
 impl Collectives {
@@ -122,7 +127,11 @@ impl Collectives {
     /// # Errors
     /// As [`Collectives::new`].
     pub fn named(image: &Arc<Image>, names: [&str; 3]) -> Result<Self, PlanError> {
-        Ok(Self { image: image.clone(), tree: ReductionTree::new(image, names)? })
+        Ok(Self { image: image.clone(), tree: Arc::new(ReductionTree::new(image, names)?) })
+    }
+
+    fn share(&self) -> Self {
+        Self { image: self.image.clone(), tree: self.tree.clone() }
     }
 
     /// The cell at the root: the first live one in the trees of [`tree_sets`].

@@ -86,8 +86,8 @@ impl Cell<'_> {
         let combine = |node: CellId, child: usize, own: &mut [u8], its: &[u8]| {
             fold(node, child, words_of_mut(own), words_of(its));
         };
-        self.at_call(0);
         self.wait_all()?;
+        self.at_call(0);
         self.ask(|port| port.walk(&walk, bytes_of_mut(x), &combine))?;
         self.activate_last(set);
         Ok(())

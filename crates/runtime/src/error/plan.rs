@@ -173,6 +173,18 @@ pub enum PlanUse {
         /// Vectors it was ended with.
         found: usize,
     },
+    /// A reduction begun with an array of another length.
+    #[error(
+        "this reduction over `{set}` was started with {begun} words and is completed with {found}"
+    )]
+    Length {
+        /// The set of the tree.
+        set: String,
+        /// Words it was started with.
+        begun: usize,
+        /// Words it was ended with.
+        found: usize,
+    },
     /// Very many exchanges were started and not completed.
     #[error(
         "{count} exchanges have been started and not completed, the first of `{set}`; complete them"

@@ -52,6 +52,14 @@ fn failed(what: &'static str, code: c_int) -> MpiError {
     MpiError::Call { what, code, text }
 }
 
+/// Whether a message was longer than there was room for it.
+pub(super) fn is_truncation(error: &MpiError) -> bool {
+    let MpiError::Call { code, .. } = *error else { return false };
+    let _lock = lock();
+    // SAFETY: asks for the class of a code, and nothing else.
+    unsafe { ffi::conset_mpi_is_truncation(code) != 0 }
+}
+
 /// Whether this thread may call MPI at all, which any thread may ask.
 fn is_fit() -> bool {
     let mut fit = 0;

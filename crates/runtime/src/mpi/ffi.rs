@@ -49,6 +49,8 @@ unsafe extern "C" {
     pub(super) fn conset_mpi_abort(comm: *mut RawComm, status: c_int);
     pub(super) fn conset_mpi_error_text(code: c_int, text: *mut c_char, room: c_int);
 
+    pub(super) fn conset_mpi_is_truncation(code: c_int) -> c_int;
+
     pub(super) fn conset_requests_new(count: c_int) -> *mut RawRequests;
     pub(super) fn conset_requests_free(requests: *mut RawRequests);
     pub(super) fn conset_send_init(

@@ -271,6 +271,10 @@ impl Rank<'_> {
                 Some(oldest) if oldest.started => oldest.step,
                 _ => return Vec::new(),
             },
+            WaitState::Walks => match self.walks.oldest(row) {
+                Some((step, _)) => step,
+                None => return Vec::new(),
+            },
             _ => return Vec::new(),
         };
         let Some(what) = steps.get(step).filter(|_| step > steps.receivers) else {
@@ -338,6 +342,7 @@ impl Rank<'_> {
                 | WaitState::Readers(..)
                 | WaitState::Requests
                 | WaitState::Walk(_)
+                | WaitState::Walks
         );
         together && self.awaited_by(row, waits).1.contains(&cell)
     }

@@ -42,7 +42,7 @@
 //! Modules, bottom up: `ffi` (the C shim), `aligned_buffer`, `raw_requests`, `comm`, `backoff`;
 //! `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout` and
 //! `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
-//! needs no run) and `walks` (the trees of a run); `run` with `consensus`, `unreceived`, `mismatch` and
+//! needs no run), `walks` (the trees of a run) and `started_walks`; `run` with `consensus`, `unreceived`, `mismatch` and
 //! `failure`; and `port`.
 
 mod aligned_buffer;
@@ -68,6 +68,7 @@ mod rank_map;
 mod raw_requests;
 mod rounds;
 mod run;
+mod started_walks;
 mod tree;
 pub mod tune;
 mod unreceived;
@@ -77,7 +78,8 @@ pub use crate::error::MpiError;
 #[doc(hidden)]
 pub use attached::set_up_messages;
 pub use attached::{
-    Attached, AttachedRows, Field, Halo, HaloError, PendingExchange, Pod, SetupFault,
+    Attached, AttachedRows, Field, Halo, HaloError, PendingExchange, PendingReduction, Pod,
+    SetupFault,
 };
 pub use comm::Comm;
 pub(crate) use run::{cells, run};

@@ -11,8 +11,9 @@ use super::mismatch::CollectiveStep;
 use super::nonblocking::MpiRequest;
 use super::persistent_requests::{ExchangeKey, PersistentExchange};
 use super::run::{Rank, WaitState};
+use super::started_walks::WalkRequest;
 use crate::call::Call;
-use crate::collectives::WalkDirection;
+use crate::collectives::{StartedArray, WalkDirection};
 use crate::epochs::routing::{Round, RoundResult};
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
@@ -82,6 +83,25 @@ impl MpiPort<'_> {
             self.rank.stop(error);
             Stopped
         })
+    }
+
+    /// Whether something is done that proceeds by itself.
+    fn test_until(
+        &self,
+        what: WaitState,
+        done: impl Fn(&Rank<'_>, usize) -> bool,
+    ) -> Result<bool, Stopped> {
+        let (rank, row) = (self.rank, self.row);
+        self.noted(rank.progress(1))?;
+        if done(rank, row) {
+            return Ok(true);
+        }
+        // One turn for the others, in which the rank looks at all requests, and at the clock.
+        self.set(what);
+        rank.tested.set(true);
+        self.yielder.suspend(());
+        self.set(WaitState::Nothing);
+        if rank.has_stopped() { Err(Stopped) } else { Ok(done(rank, row)) }
     }
 
     /// Performs an exchange of a set until all has arrived: `fill` packs what leaves.
@@ -275,19 +295,7 @@ impl CellPort for MpiPort<'_> {
     }
 
     fn test(&mut self, number: u64) -> Result<bool, Stopped> {
-        self.noted(self.rank.progress(1))?;
-        if self.rank.requests.have_arrived(self.row, number) {
-            return Ok(true);
-        }
-        // One turn for the others, in which the rank looks at all requests, and at the clock.
-        self.set(WaitState::Requests);
-        self.rank.tested.set(true);
-        self.yielder.suspend(());
-        self.set(WaitState::Nothing);
-        if self.rank.has_stopped() {
-            return Err(Stopped);
-        }
-        Ok(self.rank.requests.have_arrived(self.row, number))
+        self.test_until(WaitState::Requests, |rank, row| rank.requests.have_arrived(row, number))
     }
 
     fn wait(&mut self, number: u64) -> Result<(), Stopped> {
@@ -342,6 +350,41 @@ impl CellPort for MpiPort<'_> {
         self.wait_for(WaitState::Walk(key), || {
             Ok(tree.poll((row, tries), call, array, combine)?.then_some(()))
         })
+    }
+
+    fn start_walk(
+        &mut self,
+        number: u64,
+        walk: &TreeWalk<'_>,
+        array: StartedArray,
+    ) -> Result<Option<StartedArray>, Stopped> {
+        let rank = self.rank;
+        let step = rank.count_step(self.row, CollectiveStep::Walk(walk.set), self.call);
+        let tree = self.noted(rank.tree(walk))?;
+        let key = (walk.set, false);
+        let call = (step, self.call);
+        rank.walks.push(self.row, WalkRequest { number, call, key, tree, array });
+        self.noted(rank.progress(1))?;
+        Ok(None)
+    }
+
+    fn test_walk(&mut self, number: u64) -> Result<bool, Stopped> {
+        self.test_until(WaitState::Walks, |rank, row| rank.walks.are_done(row, number))
+    }
+
+    fn wait_walk(&mut self, number: u64) -> Result<(), Stopped> {
+        let (rank, row, tries) = (self.rank, self.row, self.tries());
+        if rank.walks.are_done(row, number) {
+            return Ok(());
+        }
+        self.wait_for(WaitState::Walks, || {
+            rank.progress(tries)?;
+            Ok(rank.walks.are_done(row, number).then_some(()))
+        })
+    }
+
+    fn take_walk(&mut self, number: u64) -> StartedArray {
+        self.rank.walks.take(self.row, number)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

@@ -32,6 +32,7 @@ use super::nonblocking::{MpiRequestQueue, OldestRequest};
 use super::persistent_requests::{ExchangeKey, PersistentExchange};
 use super::port::MpiPort;
 use super::rank_map::RankMap;
+use super::started_walks::WalkQueue;
 use super::walks::{RankTree, TreeKey};
 use crate::call::Call;
 use crate::cell::Cell;
@@ -54,6 +55,8 @@ pub(super) enum WaitState {
     Requests,
     /// Its neighbours in a tree.
     Walk(TreeKey),
+    /// Its nonblocking reductions.
+    Walks,
     /// Cells of its own rank, to read what it sent them last in an exchange of a set.
     Readers(ExchangeKey),
     Word(usize, ConnectionId),
@@ -76,6 +79,8 @@ pub(super) struct Rank<'w> {
     pub(super) trees: RefCell<BTreeMap<TreeKey, Rc<RankTree>>>,
     /// The nonblocking exchanges of the cells.
     pub(super) requests: MpiRequestQueue,
+    /// Their nonblocking reductions.
+    pub(super) walks: WalkQueue,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<WaitState>>,
     /// Switches made.
@@ -164,6 +169,7 @@ impl<'w> Rank<'w> {
             exchange: RefCell::default(),
             trees: RefCell::default(),
             requests: MpiRequestQueue::new(own),
+            walks: WalkQueue::new(own),
             waits: RefCell::new(vec![WaitState::Nothing; own]),
             switches: Slot::new(0),
             steps: RefCell::new(vec![StepLog::new(); own]),
@@ -302,10 +308,10 @@ impl<'w> Rank<'w> {
         self.trees.borrow().values().try_for_each(|tree| Ok(tree.close()?))
     }
 
-    /// Advances all nonblocking exchanges without waiting.
+    /// Advances all nonblocking exchanges and reductions without waiting.
     #[inline]
     pub(super) fn progress(&self, tries: u32) -> Result<(), RunError> {
-        if self.requests.progress(tries)? {
+        if self.requests.progress(tries)? | self.walks.progress(tries)? {
             self.made_progress();
         }
         Ok(())
@@ -435,6 +441,10 @@ impl<'w> Rank<'w> {
             WaitState::Requests => match self.requests.oldest(row) {
                 Some(OldestRequest { key, started: true, .. }) => self.awaited_in(row, key),
                 Some(OldestRequest { key, .. }) => self.awaited_readers(row, key),
+                None => Default::default(),
+            },
+            WaitState::Walks => match self.walks.oldest(row) {
+                Some((_, key)) => self.awaited_by(row, WaitState::Walk(key)),
                 None => Default::default(),
             },
             WaitState::Walk(key) => {

@@ -33,7 +33,7 @@ use std::rc::Rc;
 use conset_ir::convert::to_u64;
 
 use super::byte_requests::{ByteRequests, Part, Remote};
-use super::comm::Comm;
+use super::comm::{Comm, is_truncation};
 use crate::collectives::WalkDirection;
 use crate::error::MpiError;
 use crate::word::copy_bytes;
@@ -132,6 +132,13 @@ pub(super) enum WalkFault {
         /// The length of its array in bytes.
         bytes: u64,
     },
+    /// A neighbour has an array that is longer than this node has room for.
+    TooLong {
+        /// The neighbour.
+        from: Neighbour,
+        /// What MPI says.
+        error: MpiError,
+    },
 }
 
 impl From<MpiError> for WalkFault {
@@ -150,6 +157,38 @@ pub(super) struct TreeNode {
     children: Vec<Edge>,
     requests: ByteRequests,
     walk: Walk,
+}
+
+/// A node whose neighbours are all on other ranks.
+pub(super) struct RemoteNode(TreeNode);
+
+// SAFETY: no edge is local, so there are no `Rc`; the requests and their buffers belong to the node
+// alone, and every call of MPI is made under the lock of `call`.
+unsafe impl Send for RemoteNode {}
+
+impl RemoteNode {
+    /// A node of a rank: the ranks of its neighbours, and the tags of messages to the root and from
+    /// it.
+    pub(super) fn new(
+        comm: &Comm,
+        parent: Option<usize>,
+        children: &[usize],
+        [up, down]: [i32; 2],
+    ) -> Result<Self, MpiError> {
+        let edge = |rank: usize| Edge::Remote { rank, up, down };
+        let children = children.iter().map(|&child| edge(child)).collect();
+        Ok(Self(TreeNode::new(comm, parent.map(edge), children)?))
+    }
+
+    /// The node.
+    pub(super) fn get(&mut self) -> &mut TreeNode {
+        &mut self.0
+    }
+
+    /// For whom its walk waits.
+    pub(super) fn awaited(&self) -> Neighbour {
+        self.0.awaited()
+    }
 }
 
 /// How far a walk is. Pieces are counted from 0.
@@ -370,7 +409,7 @@ impl TreeNode {
             });
             return popped.transpose().map(|popped| popped.is_some());
         }
-        if !self.requests.test(request(child + 1, true, piece), tries)? {
+        if !self.has_arrived(from, request(child + 1, true, piece), tries)? {
             return Ok(false);
         }
         let (own, bytes) = self.requests.write_and_read(&own, &walk.received(child, piece));
@@ -412,6 +451,19 @@ impl TreeNode {
         Ok(true)
     }
 
+    /// Whether a message of a neighbour has come.
+    fn has_arrived(
+        &mut self,
+        from: Neighbour,
+        request: usize,
+        tries: u32,
+    ) -> Result<bool, WalkFault> {
+        self.requests.test(request, tries).map_err(|error| match is_truncation(&error) {
+            true => WalkFault::TooLong { from, error },
+            false => WalkFault::Mpi(error),
+        })
+    }
+
     /// Whether a piece has come from the parent. Posts receives for as many as there can be.
     fn receive_from_parent(&mut self, piece: usize, tries: u32) -> Result<bool, WalkFault> {
         let walk = self.walk;
@@ -430,7 +482,7 @@ impl TreeNode {
                     self.walk.posted += 1;
                 }
                 if self.walk.posted <= piece
-                    || !self.requests.test(request(0, true, piece), tries)?
+                    || !self.has_arrived(Neighbour::Parent, request(0, true, piece), tries)?
                 {
                     return Ok(false);
                 }

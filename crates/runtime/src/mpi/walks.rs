@@ -114,7 +114,7 @@ impl RankTree {
         };
         match node.borrow_mut().poll(tries, array, &mut combine) {
             Ok(done) => Ok(done),
-            Err(WalkFault::Mpi(error)) => Err(error),
+            Err(WalkFault::Mpi(error) | WalkFault::TooLong { error, .. }) => Err(error),
             Err(WalkFault::Header { from, call: other, bytes }) => {
                 Err(self.other_call(row, call, (from, other, bytes)))
             }

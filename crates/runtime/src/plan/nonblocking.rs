@@ -74,6 +74,7 @@ impl Cell<'_> {
     ) -> Result<Pending, CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
+        self.perform_deferred()?;
         if self.requests.active.len() >= MAX_REQUESTS {
             let (count, set) = (MAX_REQUESTS, self.set_name(self.requests.active[0].set));
             return self.fail(CellError::Plan(PlanUse::InFlight { count, set }));
@@ -96,12 +97,16 @@ impl Cell<'_> {
         Ok(Pending { cell: id, run: self.requests.run, number })
     }
 
-    /// Whether an exchange can be completed without waiting. Makes whatever progress is possible
+    /// Whether an exchange or a reduction can be completed without waiting. Makes whatever progress is possible
     /// without waiting, and otherwise lets other cells run.
     ///
     /// # Errors
     /// A token that is not of this cell or was completed already; and as [`Cell::exchange`].
     pub fn test(&mut self, pending: &Pending) -> Result<bool, CellError> {
+        self.perform_deferred()?;
+        if let Some(done) = self.test_reduction(pending)? {
+            return Ok(done);
+        }
         self.request(pending, None)?;
         self.ask(|port| port.test(pending.number))
     }
@@ -133,6 +138,7 @@ impl Cell<'_> {
     ) -> Result<(), CellError> {
         self.check_running()?;
         self.check_plan(plan, vectors)?;
+        self.perform_deferred()?;
         let row = self.request(&pending, Some(plan))?;
         let request = &self.requests.active[row];
         let found = std::any::type_name::<W>();

@@ -28,6 +28,7 @@
 
 mod combine;
 mod direct;
+mod elements;
 mod inbox;
 mod nonblocking;
 mod outcome;
@@ -36,6 +37,7 @@ mod published_buffers;
 mod rounds;
 mod shared_state;
 mod tree;
+mod tree_nonblocking;
 mod watchdog;
 mod worker;
 

@@ -42,13 +42,17 @@
 //!   During the call all accesses to the vector use one pointer, and the words that others read are
 //!   disjoint from those written.
 
+use std::collections::VecDeque;
+
 use conset_ir::{CellId, ConnectionId, Operation};
 
 use super::combine::{RemoteWords, combine_from};
 use super::nonblocking::NonblockingState;
 use super::shared_state::{RunFailure, SharedState, WordSlot};
+use super::tree_nonblocking::StartedWalk;
 use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
+use crate::collectives::StartedArray;
 use crate::epochs::routing::{Round, RoundResult};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
@@ -73,18 +77,19 @@ pub(crate) struct ThreadPort<'y, 'b> {
     /// The set of which a phase was instantiated; elements may have been sent.
     pub(super) instantiated: Option<usize>,
     /// How often such a phase was left, by set.
-    times_left: Vec<u32>,
+    pub(super) times_left: Vec<u32>,
     /// For each connection that starts here, what must have been received before it is sent, as
     /// numbers of words since the run began. Empty where the set has no order, or all of it is
     /// done.
-    order: Vec<(ConnectionId, ConnectionId, u64)>,
+    pub(super) order: Vec<(ConnectionId, ConnectionId, u64)>,
     /// The set whose order that is.
-    ordered: Option<usize>,
+    pub(super) ordered: Option<usize>,
     /// What goes out of a vector that is written in the same exchange.
     wire: Vec<u64>,
     /// Where the words that come in are; kept for its memory.
     arrived: Vec<RawWords>,
     pub(super) nonblocking: NonblockingState,
+    pub(super) walks: VecDeque<StartedWalk<'b>>,
 }
 
 impl<'y, 'b> ThreadPort<'y, 'b> {
@@ -109,6 +114,7 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             wire: Vec::new(),
             arrived: Vec::new(),
             nonblocking: NonblockingState::default(),
+            walks: VecDeque::new(),
         }
     }
 
@@ -186,35 +192,6 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
         self.count_received(set, times)
     }
 
-    /// Leaves a phase of a set and says what was sent; how often such a phase was left.
-    pub(super) fn count_sent(&mut self, set: usize) -> u32 {
-        let elements = self.state.sets[set].elements();
-        self.times_left[set] = self.times_left[set].wrapping_add(1);
-        let times = self.times_left[set];
-        for &connection in self.state.loaded.sets[set].outgoing.of(self.id) {
-            let sent = elements.sent[connection.index()].value();
-            elements.sent_before(connection, times).publish(sent);
-        }
-        times
-    }
-
-    /// All cells have left the phase: finds words that were not received.
-    pub(super) fn count_received(&mut self, set: usize, times: u32) -> Result<(), Stopped> {
-        let elements = self.state.sets[set].elements();
-        for &connection in self.state.loaded.sets[set].incoming.of(self.id) {
-            let sent = elements.sent_before(connection, times).value();
-            let received = elements.received[connection.index()].value();
-            if received < sent {
-                let set = self.state.loaded.set(set).name().to_owned();
-                let words = sent - received;
-                let error = RunError::Unreceived { cell: self.id, set, connection, words };
-                self.state.fail(self.id, RunFailure::Known(error));
-                return Err(Stopped);
-            }
-        }
-        Ok(())
-    }
-
     /// Waits until all cells have arrived at this step.
     pub(super) fn barrier(&mut self) -> Result<(), Stopped> {
         for worker in 0..self.state.arrived.len() {
@@ -225,21 +202,6 @@ impl<'y, 'b> ThreadPort<'y, 'b> {
             )?;
         }
         Ok(())
-    }
-
-    /// What must be received before the cell's connections of a set, from now on.
-    fn start_order(&mut self, set: usize) {
-        self.order.clear();
-        self.ordered = Some(set);
-        let connections = self.state.loaded.set(set);
-        let elements = self.state.sets[set].elements();
-        for &(before, after) in connections.order() {
-            if connections.get(after).source == self.id {
-                // All that was sent when the set was last left has been received.
-                let base = elements.sent_before(before, self.times_left[set]).value();
-                self.order.push((after, before, base + u64::from(connections.get(before).words)));
-            }
-        }
     }
 
     /// Publishes the slots or buffers of this step.
@@ -534,6 +496,28 @@ impl CellPort for ThreadPort<'_, '_> {
         combine: &CombineFn<'_>,
     ) -> Result<(), Stopped> {
         self.walk_tree(walk, array, combine)
+    }
+
+    fn start_walk(
+        &mut self,
+        number: u64,
+        walk: &TreeWalk<'_>,
+        array: StartedArray,
+    ) -> Result<Option<StartedArray>, Stopped> {
+        self.start_tree_walk(number, walk, array)?;
+        Ok(None)
+    }
+
+    fn test_walk(&mut self, number: u64) -> Result<bool, Stopped> {
+        self.test_tree_walk(number)
+    }
+
+    fn wait_walk(&mut self, number: u64) -> Result<(), Stopped> {
+        self.wait_tree_walks(number)
+    }
+
+    fn take_walk(&mut self, number: u64) -> StartedArray {
+        self.take_tree_walk(number)
     }
 
     unsafe fn send_message(&mut self, target: CellId, words: RawWords) -> Result<(), Stopped> {

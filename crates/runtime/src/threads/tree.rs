@@ -15,7 +15,8 @@
 //! * `missing` of a node is set back before the node is complete, and nobody comes to it for the
 //!   next walk before that.
 //! * A result stays where it is for [`RESULTS`] steps. On the way to the root and back it is
-//!   replaced when all cells have left an array for a later walk, so they have read it. A root that
+//!   replaced when all cells have left an array for a later walk, so they have read it (a cell that has
+//!   only started the walk reads it before it leaves the next array). A root that
 //!   only broadcasts first waits until all cells have arrived at a step after that of the result.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +30,7 @@ use super::worker::WaitReason;
 use crate::call::Collective;
 use crate::collectives::{ReductionTree, WalkDirection, bytes_of_mut};
 use crate::port::{CombineFn, Stopped, TreeWalk};
-use crate::sync::Counter;
+use crate::sync::{Counter, never_reaches};
 use crate::word::{bytes, bytes_mut, copy_bytes};
 
 /// Results that are kept.
@@ -118,6 +119,17 @@ impl TreeState {
         }
     }
 
+    /// The step of the last result.
+    pub(super) fn ready(&self) -> &Counter {
+        &self.ready
+    }
+
+    /// Whether a cell has ended that has left no array for a step.
+    pub(super) fn lacks_ended_cell(&self, step: u64, ended: &[Counter]) -> bool {
+        let mut nodes = self.nodes.iter().zip(ended);
+        nodes.any(|(node, ended)| never_reaches(&node.left, step, ended))
+    }
+
     /// Makes the result of a step, in the memory of an old one.
     fn publish(&self, step: u64, write: impl FnOnce(&mut Vec<u64>)) {
         let result = self.result(step);
@@ -126,7 +138,7 @@ impl TreeState {
         self.ready.publish(step);
     }
 
-    fn read(&self, step: u64, array: &mut [u8]) {
+    pub(super) fn read(&self, step: u64, array: &mut [u8]) {
         let words = self.result(step).words.read().unwrap_or_else(PoisonError::into_inner);
         copy_words(array, &words);
     }
@@ -176,7 +188,7 @@ impl<'b> ThreadPort<'_, 'b> {
     }
 
     /// Leaves the array of this cell, and combines what is complete by that.
-    fn leave(
+    pub(super) fn leave(
         &mut self,
         tree: &'b TreeState,
         walk: &TreeWalk<'_>,

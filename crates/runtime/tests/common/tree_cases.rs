@@ -125,3 +125,39 @@ pub(crate) fn with_own_messages(
     }
     Ok(wrong)
 }
+
+/// Starts reductions of these lengths, completes them in an order that differs from cell to cell, and
+/// counts the results that are wrong. In between are nothing, other collectives, or tests.
+pub(crate) fn wrong_started(
+    cell: &mut Cell<'_>,
+    trees: &Collectives,
+    lengths: &[usize],
+) -> Result<usize, CellError> {
+    let cells: Vec<CellId> = cell.image().machine().endpoints().collect();
+    let node = cells.binary_search(&cell.id()).unwrap();
+    let mut wrong = 0;
+    for round in 0..3 {
+        let mut pending = Vec::new();
+        for (row, &length) in lengths.iter().enumerate() {
+            let of = |c| (0..length).map(|i| value(c, i + row + round)).collect();
+            let values: Vec<Vec<f64>> = (0..cells.len()).map(of).collect();
+            let mut x = values[node].clone();
+            let token = cell.start_allreduce(trees, Op::Add, &x)?;
+            x.fill(f64::NAN);
+            pending.push((token, branch(&values, Op::Add, 0)));
+        }
+        if round == 1 {
+            let mut most = [node as u32];
+            cell.allreduce(trees, Op::Max, &mut most)?;
+            wrong += usize::from(most != [cells.len() as u32 - 1]);
+        }
+        pending.rotate_left((node + round) % lengths.len());
+        for (token, expected) in pending {
+            while round == 2 && !cell.test(&token)? {}
+            let mut x = vec![f64::NAN; expected.len()];
+            cell.wait_allreduce(token, &mut x)?;
+            wrong += usize::from(bits(&x) != bits(&expected));
+        }
+    }
+    Ok(wrong)
+}

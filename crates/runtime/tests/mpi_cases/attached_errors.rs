@@ -10,7 +10,7 @@ use conset_runtime::mpi::{Comm, Halo, HaloError, MpiError, SetupFault};
 use super::attached::{attach, ring};
 
 /// A communicator that nobody uses afterwards.
-fn own_comm() -> Comm {
+pub(super) fn own_comm() -> Comm {
     Comm::world().expect("MPI works").timeout(Duration::from_secs(2))
 }
 

@@ -10,6 +10,7 @@ mod flights;
 mod library;
 #[path = "../common/library_cases.rs"]
 mod library_cases;
+mod reductions;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
 #[path = "../common/step_cases.rs"]
@@ -93,6 +94,18 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("attached_other_halo", attached_errors::other_halo)),
     from_two(good("attached_other_length", attached_errors::other_length)),
     from_two(good("attached_collectives", attached::collectives)),
+    from_two(good("reductions_bits", reductions::of_cells)),
+    from_two(good("reductions_any_order", reductions::any_order_of_cells)),
+    failing(
+        "reduction_ended",
+        &["c3 has ended while c2", "the collective over allreduce"],
+        reductions::ended,
+    ),
+    from_two(good("attached_reductions_bits", reductions::attached_bits)),
+    from_two(good("attached_reductions_any_order", reductions::attached_any_order)),
+    from_two(good("attached_reductions_misuse", reductions::attached_misuse)),
+    from_two(good("attached_reductions_unlike", reductions::attached_unlike)),
+    from_two(good("attached_reductions_allocations", reductions::attached_allocations)),
     from_two(good("attached_alone", attached::alone)),
     from_two(good("attached_allocations", attached::allocations)),
     good("odd_image", odd_image),

@@ -74,7 +74,7 @@ pub(super) fn on_one_rank(_: &Comm) {
 }
 
 /// Runs a program with trees that is to fail.
-fn fails(
+pub(super) fn fails(
     comm: &Comm,
     program: impl Fn(&mut Cell<'_>, &Collectives) -> Result<(), CellError> + Sync,
 ) {

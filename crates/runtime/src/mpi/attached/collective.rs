@@ -2,67 +2,321 @@
 //!
 //! The parent of rank `r` is `r` without its lowest bit. Values are combined in the order of the
 //! tree: the own value first, then those of the children in the order of their ranks. A result has
-//! the same bits in every run, and those of the callback form ([`crate::Collectives`]) with one cell
-//! a rank. Several scalars in one array are reduced by the same messages.
+//! the same bits in every run, those of the callback form ([`crate::Collectives`]) with one cell a
+//! rank, and the same whether the call blocks or is started and completed. Several scalars in one
+//! array are reduced by the same messages.
+//!
+//! Collectives are performed in the order in which they were started. Up to [`NODES`] are under way
+//! at a time, each with tags of its own; the next ones wait for the first. Whatever waits on the rank
+//! advances them ([`Reductions::advance`]): the completion of another reduction, an exchange of a
+//! halo. Without that, a rank that waits in an exchange would keep others from a result that they
+//! wait for before they exchange. Blocking collectives and set-ups first complete what was started.
 
-use conset_ir::convert::to_u64;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use conset_ir::convert::{to_u64, to_usize};
 
 use super::Attached;
 use super::error::HaloError;
-use super::operation::{TREE_TAG, look, take, wait_for};
+use super::operation::{TREE_TAGS, wait_for};
+use crate::collectives::{ArrayOp, StartedArray, WalkDirection, bytes_of_mut};
 use crate::error::MpiError;
 use crate::lists::{Number, Op};
 use crate::mpi::comm::Comm;
-use crate::mpi::raw_requests::SingleRequest;
+use crate::mpi::tree::{Combine, Neighbour, RemoteNode, WalkFault};
+use crate::requests::next_serial;
 
-/// A rank's place in the tree.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tree {
-    parent: Option<usize>,
-    children: Vec<usize>,
+/// Collectives that can be under way at a time.
+const NODES: usize = TREE_TAGS.len();
+/// Tries to complete a message between two looks at the clock.
+const TRIES: u32 = 8;
+/// Tries for each reduction while something else is waited for.
+pub(super) const TRIES_BESIDE: u32 = 1;
+/// The most reductions that can be started and not completed; a program with more has forgotten to
+/// complete them.
+const PENDING_LIMIT: usize = 1 << 12;
+
+/// A reduction that was started. It must be completed ([`Attached::wait_allreduce`]).
+#[must_use = "a reduction that is started must be completed"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PendingReduction {
+    attached: u64,
+    number: u64,
 }
 
-impl Tree {
-    pub(super) fn new(rank: usize, ranks: usize) -> Self {
-        let steps = (0..usize::BITS).map(|bit| 1usize << bit);
-        // A child differs from this rank in a bit below the rank's lowest one.
-        let below = steps.take_while(|step| *step < ranks && rank & (step | (step - 1)) == 0);
-        let children = below.map(|step| rank + step).filter(|child| *child < ranks).collect();
-        Self { parent: rank.checked_sub(1).map(|less| rank & less), children }
+impl PendingReduction {
+    /// Its number among the collectives of the communicator, for [`Attached::pending_reduction`].
+    pub fn number(self) -> u64 {
+        self.number
     }
 }
 
-/// What the messages of a call begin with.
-#[derive(Clone, Copy)]
-enum Mark {
-    Allreduce,
-    Broadcast,
+/// How far a reduction is that was started.
+#[derive(Debug)]
+enum Stage {
+    /// Its node is that of an earlier one, which is not done.
+    Queued,
+    Walking,
+    Done,
+    Failed(HaloError),
+}
+
+/// A reduction that was started and not completed.
+struct Reduction {
+    number: u64,
+    call: u64,
+    array: StartedArray,
+    stage: Stage,
+}
+
+/// The collectives of an attached communicator.
+pub(super) struct Reductions {
+    serial: u64,
+    rank: usize,
+    parent: Option<usize>,
+    children: Vec<usize>,
+    nodes: Vec<RemoteNode>,
+    /// Collectives that were started.
+    started: u64,
+    /// Those that were not completed, in this order.
+    queue: VecDeque<Reduction>,
+}
+
+impl Reductions {
+    pub(super) fn new(comm: &Comm) -> Result<Self, MpiError> {
+        let (parent, children) = neighbours(comm.rank(), comm.size());
+        let node = |&tags: &[i32; 2]| RemoteNode::new(comm, parent, &children, tags);
+        let nodes = TREE_TAGS.iter().map(node).collect::<Result<_, MpiError>>()?;
+        let (serial, rank) = (next_serial(), comm.rank());
+        Ok(Self { serial, rank, parent, children, nodes, started: 0, queue: VecDeque::new() })
+    }
+
+    /// Whether all that were started are done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.iter().all(|reduction| matches!(reduction.stage, Stage::Done))
+    }
+
+    /// The node of the next collective.
+    fn next_node(&mut self) -> usize {
+        let node = to_usize(self.started % to_u64(NODES));
+        self.started += 1;
+        node
+    }
+
+    /// Goes on with all reductions as far as possible without waiting; how many are not done, and
+    /// whether one has failed. Its error is kept for who completes it; all later ones fail with it.
+    pub(super) fn advance(&mut self, tries: u32) -> (usize, bool) {
+        let mut busy = [false; NODES];
+        let mut left = 0;
+        let mut lost = false;
+        for reduction in &mut self.queue {
+            if lost && !matches!(reduction.stage, Stage::Done | Stage::Failed(_)) {
+                reduction.stage = Stage::Failed(HaloError::Lost);
+            }
+            let node = to_usize(reduction.number % to_u64(NODES));
+            let polled = match reduction.stage {
+                Stage::Done | Stage::Failed(_) => continue,
+                // Neither this one nor a later one overtakes.
+                Stage::Queued if busy[node] => {
+                    left += 1;
+                    busy = [true; NODES];
+                    continue;
+                }
+                Stage::Queued => {
+                    let (call, length) = (reduction.call, reduction.array.bytes().len());
+                    let begun = self.nodes[node].get().start(WalkDirection::Both, call, length);
+                    reduction.stage = Stage::Walking;
+                    begun
+                        .map_err(WalkFault::from)
+                        .and_then(|()| reduction.poll(&mut self.nodes[node], tries))
+                }
+                Stage::Walking => reduction.poll(&mut self.nodes[node], tries),
+            };
+            match polled {
+                Ok(true) => reduction.stage = Stage::Done,
+                Ok(false) => {
+                    busy[node] = true;
+                    left += 1;
+                }
+                Err(fault) => {
+                    let error = error_of(fault, self.rank, (self.parent, &self.children));
+                    reduction.stage = Stage::Failed(error);
+                    lost = true;
+                }
+            }
+        }
+        (left, lost)
+    }
+
+    /// The ranks for which the first reduction waits that is not done.
+    fn awaited(&self) -> Vec<usize> {
+        let walking = self.queue.iter().find(|one| matches!(one.stage, Stage::Walking));
+        let node = walking.map(|one| to_usize(one.number % to_u64(NODES)));
+        node.map_or_else(Vec::new, |node| self.awaited_by(node))
+    }
+
+    fn awaited_by(&self, node: usize) -> Vec<usize> {
+        rank_of(self.nodes[node].awaited(), self.parent, &self.children).into_iter().collect()
+    }
+
+    fn find(&self, pending: PendingReduction) -> Result<usize, HaloError> {
+        let row = self.queue.binary_search_by_key(&pending.number, |one| one.number);
+        let own = pending.attached == self.serial;
+        row.ok().filter(|_| own).ok_or(HaloError::Reduction)
+    }
+}
+
+impl Reduction {
+    fn poll(&mut self, node: &mut RemoteNode, tries: u32) -> Result<bool, WalkFault> {
+        let (bytes, op) = self.array.parts();
+        let mut combine = |_: usize, own: &mut [u8], its: &[u8]| op.combine(own, its);
+        node.get().poll(tries, bytes, &mut combine)
+    }
+}
+
+/// Parent and children of a rank.
+fn neighbours(rank: usize, ranks: usize) -> (Option<usize>, Vec<usize>) {
+    let steps = (0..usize::BITS).map(|bit| 1usize << bit);
+    // A child differs from this rank in a bit below the rank's lowest one.
+    let below = steps.take_while(|step| *step < ranks && rank & (step | (step - 1)) == 0);
+    let children = below.map(|step| rank + step).filter(|child| *child < ranks).collect();
+    (rank.checked_sub(1).map(|less| rank & less), children)
+}
+
+/// Whether a rank is in the branch of another.
+fn is_in_branch(branch: usize, rank: usize) -> bool {
+    // The ranks of a branch have its bits, and any below the lowest.
+    rank >= branch && (rank ^ branch) < (branch & branch.wrapping_neg())
+}
+
+fn rank_of(neighbour: Neighbour, parent: Option<usize>, children: &[usize]) -> Option<usize> {
+    match neighbour {
+        Neighbour::Parent => parent,
+        Neighbour::Child(place) => children.get(place).copied(),
+    }
+}
+
+fn error_of(
+    fault: WalkFault,
+    rank: usize,
+    (parent, children): (Option<usize>, &[usize]),
+) -> HaloError {
+    match fault {
+        WalkFault::Mpi(error) => error.into(),
+        WalkFault::Header { from, .. } | WalkFault::TooLong { from, .. } => {
+            HaloError::Calls { ranks: [rank_of(from, parent, children).unwrap_or(rank), rank] }
+        }
+    }
+}
+
+/// What the messages of a call begin with: a kind, a number of it, and the type of the words.
+fn call_of<W: Number>(kind: u64, number: u64) -> u64 {
+    kind << 60 | to_u64(W::TYPE) << 48 | number
+}
+
+const ALLREDUCE: u64 = 1;
+const BROADCAST: u64 = 2;
+
+fn call_of_op<W: Number>(op: Op) -> u64 {
+    let op = match op {
+        Op::Copy => 0,
+        Op::Add => 1,
+        Op::Min => 2,
+        Op::Max => 3,
+    };
+    call_of::<W>(ALLREDUCE, op)
 }
 
 impl Attached {
     /// Combines the arrays of all ranks, entry by entry; every rank gets the result. Collective.
     ///
     /// # Errors
-    /// Arrays of different lengths, or ranks that make different calls: on the ranks that notice it.
-    /// An error of MPI, or a rank that does not come.
+    /// Arrays of different types or lengths, or ranks that make different calls: on the ranks that
+    /// notice it. An error of MPI, or a rank that does not come.
     pub fn allreduce<W: Number>(&self, op: Op, array: &mut [W]) -> Result<(), HaloError> {
-        self.collective(|| self.reduce_by_tree(op, array))
+        let combine = ArrayOp::new::<W>(op);
+        self.walk(WalkDirection::Both, call_of_op::<W>(op), array, &mut |_, own, its| {
+            combine.combine(own, its);
+        })
     }
 
-    fn reduce_by_tree<W: Number>(&self, op: Op, array: &mut [W]) -> Result<(), HaloError> {
-        let tree = self.inner.state().tree.clone();
-        for &child in &tree.children {
-            let arrived = self.receive(child, Mark::Allreduce, array.len())?;
-            for (value, bits) in array.iter_mut().zip(arrived) {
-                *value = op.apply(*value, W::from_bits(bits));
-            }
+    /// Starts [`Attached::allreduce`] of the values that the array has now: to reduce while the
+    /// program does something else. Complete it with [`Attached::wait_allreduce`]. Several can be
+    /// started; all ranks start and make collective calls in the same order. Messages are passed on
+    /// in calls only, so a rank that computes for long holds others up, unless it tests meanwhile.
+    ///
+    /// Reduce several dot products in one array: they take as long as one.
+    ///
+    /// # Errors
+    /// As [`Attached::allreduce`], of earlier calls; too many that were not completed.
+    pub fn start_allreduce<W: Number>(
+        &self,
+        op: Op,
+        array: &[W],
+    ) -> Result<PendingReduction, HaloError> {
+        self.check_usable()?;
+        let mut state = self.inner.state();
+        let reductions = &mut state.reductions;
+        if reductions.queue.len() >= PENDING_LIMIT {
+            return Err(HaloError::Forgotten { reductions: PENDING_LIMIT });
         }
-        if let Some(parent) = tree.parent {
-            self.send(&[parent], Mark::Allreduce, array)?;
-            let result = self.receive(parent, Mark::Allreduce, array.len())?;
-            array.iter_mut().zip(result).for_each(|(value, bits)| *value = W::from_bits(bits));
+        let number = reductions.started;
+        reductions.started += 1;
+        reductions.queue.push_back(Reduction {
+            number,
+            call: call_of_op::<W>(op),
+            array: StartedArray::new(op, array),
+            stage: Stage::Queued,
+        });
+        let pending = PendingReduction { attached: reductions.serial, number };
+        drop(state);
+        self.inner.walking.store(1, Ordering::Relaxed);
+        self.inner.advance_reductions(TRIES_BESIDE);
+        Ok(pending)
+    }
+
+    /// Whether a reduction can be completed without waiting. It proceeds meanwhile.
+    ///
+    /// # Errors
+    /// A reduction of another communicator, or that was completed.
+    pub fn test_allreduce(&self, pending: &PendingReduction) -> Result<bool, HaloError> {
+        self.inner.advance_reductions(TRIES_BESIDE);
+        let state = self.inner.state();
+        let row = state.reductions.find(*pending)?;
+        Ok(matches!(state.reductions.queue[row].stage, Stage::Done | Stage::Failed(_)))
+    }
+
+    /// Completes a reduction: the array becomes its result, whatever it was.
+    ///
+    /// # Errors
+    /// As [`Attached::allreduce`]; a reduction of another communicator or that was completed, or an
+    /// array of another type or length than at the start.
+    pub fn wait_allreduce<W: Number>(
+        &self,
+        pending: PendingReduction,
+        array: &mut [W],
+    ) -> Result<(), HaloError> {
+        let row = self.inner.state().reductions.find(pending)?;
+        if !self.inner.state().reductions.queue[row].array.is_like(array) {
+            return Err(HaloError::Reduction);
         }
-        self.send(&tree.children, Mark::Allreduce, array)
+        self.wait_for_reductions(|reductions| {
+            matches!(reductions.queue[row].stage, Stage::Done | Stage::Failed(_))
+        })?;
+        let done = self.inner.state().reductions.queue.remove(row);
+        let Some(Reduction { array: result, stage, .. }) = done else { return Ok(()) };
+        if let Stage::Failed(error) = stage {
+            return Err(error);
+        }
+        result.copy_to(array);
+        Ok(())
+    }
+
+    /// The reduction with a number, for interfaces to other languages. A number that belongs to
+    /// none is an error when it is used.
+    pub fn pending_reduction(&self, number: u64) -> PendingReduction {
+        PendingReduction { attached: self.inner.state().reductions.serial, number }
     }
 
     /// The array of one rank, for all. Collective.
@@ -70,27 +324,18 @@ impl Attached {
     /// # Errors
     /// As [`Attached::allreduce`].
     pub fn broadcast<W: Number>(&self, root: usize, array: &mut [W]) -> Result<(), HaloError> {
-        self.collective(|| self.broadcast_by_tree(root, array))
-    }
-
-    fn broadcast_by_tree<W: Number>(&self, root: usize, array: &mut [W]) -> Result<(), HaloError> {
         if root >= self.size() {
             return Err(HaloError::Root { root, ranks: self.size() });
         }
-        let tree = self.inner.state().tree.clone();
-        // By way of the root of the tree.
-        let from = match (tree.parent, self.rank()) {
-            (None, _) if root > 0 => Some(root),
-            (parent, _) => parent,
+        let way = if root == 0 { WalkDirection::Down } else { WalkDirection::Both };
+        let children = self.inner.state().reductions.children.clone();
+        // To the root of the tree goes what comes from the branch with the source.
+        let mut choose = |child: usize, own: &mut [u8], its: &[u8]| {
+            if is_in_branch(children[child], root) {
+                own.copy_from_slice(its);
+            }
         };
-        if self.rank() == root && root > 0 {
-            self.send(&[0], Mark::Broadcast, array)?;
-        }
-        if let Some(from) = from {
-            let result = self.receive(from, Mark::Broadcast, array.len())?;
-            array.iter_mut().zip(result).for_each(|(value, bits)| *value = W::from_bits(bits));
-        }
-        self.send(&tree.children, Mark::Broadcast, array)
+        self.walk(way, call_of::<W>(BROADCAST, to_u64(root)), array, &mut choose)
     }
 
     /// Returns when all ranks have called it. Collective.
@@ -101,46 +346,64 @@ impl Attached {
         self.allreduce::<u64>(Op::Max, &mut [])
     }
 
-    fn send<W: Number>(&self, to: &[usize], mark: Mark, array: &[W]) -> Result<(), HaloError> {
-        let comm = &self.inner.comm;
-        let words = || -> Vec<u64> {
-            let head = [head(mark, array.len())];
-            head.into_iter().chain(array.iter().map(|value| value.to_bits())).collect()
-        };
-        let sends = to.iter().map(|&peer| SingleRequest::send(comm, words(), peer, TREE_TAG));
-        let mut sends = sends.collect::<Result<Vec<_>, MpiError>>()?;
-        for (send, &peer) in sends.iter_mut().zip(to) {
-            wait_for(comm, &place, &|| vec![peer], || send.test())?;
-        }
-        Ok(())
+    /// A blocking collective, in place of an array.
+    fn walk<W: Number>(
+        &self,
+        way: WalkDirection,
+        call: u64,
+        array: &mut [W],
+        combine: &mut Combine<'_>,
+    ) -> Result<(), HaloError> {
+        self.collective(|| {
+            let (inner, array) = (&self.inner, bytes_of_mut(array));
+            let node = {
+                let mut state = inner.state();
+                let reductions = &mut state.reductions;
+                let node = reductions.next_node();
+                reductions.nodes[node].get().start(way, call, array.len())?;
+                node
+            };
+            let mut fault = None;
+            let awaited = || inner.state().reductions.awaited_by(node);
+            wait_for(&inner.comm, &place, &awaited, || {
+                let polled = inner.state().reductions.nodes[node].get().poll(TRIES, array, combine);
+                polled.or_else(|found| {
+                    fault = Some(found);
+                    Ok(true)
+                })
+            })?;
+            let Some(fault) = fault else { return Ok(()) };
+            let mut state = inner.state();
+            let Reductions { rank, parent, children, .. } = &state.reductions;
+            let error = error_of(fault, *rank, (*parent, children));
+            state.lost = true;
+            Err(error)
+        })
     }
 
-    fn receive(&self, from: usize, mark: Mark, count: usize) -> Result<Vec<u64>, HaloError> {
-        let comm: &Comm = &self.inner.comm;
-        let mut found = None;
-        wait_for(comm, &place, &|| vec![from], || {
-            found = look(comm, Some(from), TREE_TAG)?;
-            Ok(found.is_some())
-        })?;
-        let mut words = match found {
-            Some(found) => take(comm, found, TREE_TAG)?,
-            None => Vec::new(),
-        };
-        if words.first() != Some(&head(mark, count)) {
-            self.inner.state().lost = true;
-            return Err(HaloError::Calls { ranks: [from, self.rank()] });
+    /// Completes all reductions that were started; their results are kept.
+    pub(super) fn settle_reductions(&self) -> Result<(), HaloError> {
+        if self.inner.walking.load(Ordering::Relaxed) == 0 {
+            return Ok(());
         }
-        words.remove(0);
-        Ok(words)
+        self.wait_for_reductions(|reductions| {
+            let open = |one: &Reduction| matches!(one.stage, Stage::Queued | Stage::Walking);
+            !reductions.queue.iter().any(open)
+        })
     }
-}
 
-fn head(mark: Mark, count: usize) -> u64 {
-    let mark = match mark {
-        Mark::Allreduce => 1,
-        Mark::Broadcast => 2,
-    };
-    mark << 56 | to_u64(count)
+    fn wait_for_reductions(&self, done: impl Fn(&Reductions) -> bool) -> Result<(), HaloError> {
+        let inner = &self.inner;
+        let awaited = || inner.state().reductions.awaited();
+        let waited = wait_for(&inner.comm, &place, &awaited, || {
+            inner.advance_reductions(TRIES);
+            Ok(done(&inner.state().reductions))
+        });
+        if waited.is_err() {
+            inner.state().lost = true;
+        }
+        Ok(waited?)
+    }
 }
 
 fn place() -> String {
@@ -149,21 +412,34 @@ fn place() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Tree;
+    use super::{is_in_branch, neighbours};
 
     #[test]
     fn parents_and_children_agree() {
         for ranks in 1..70 {
-            let trees: Vec<Tree> = (0..ranks).map(|rank| Tree::new(rank, ranks)).collect();
-            assert_eq!(trees[0].parent, None);
-            for (rank, tree) in trees.iter().enumerate() {
-                assert!(tree.children.is_sorted());
-                assert!(tree.children.iter().all(|&child| trees[child].parent == Some(rank)));
-                let parent = tree.parent.map(|parent| &trees[parent]);
-                assert!(parent.is_none_or(|parent| parent.children.contains(&rank)));
+            let trees: Vec<_> = (0..ranks).map(|rank| neighbours(rank, ranks)).collect();
+            assert_eq!(trees[0].0, None);
+            for (rank, (parent, children)) in trees.iter().enumerate() {
+                assert!(children.is_sorted());
+                assert!(children.iter().all(|&child| trees[child].0 == Some(rank)));
+                let parent = parent.map(|parent| &trees[parent]);
+                assert!(parent.is_none_or(|(_, children)| children.contains(&rank)));
             }
-            let children: usize = trees.iter().map(|tree| tree.children.len()).sum();
+            let children: usize = trees.iter().map(|(_, children)| children.len()).sum();
             assert_eq!(children, ranks - 1);
+        }
+    }
+
+    #[test]
+    fn a_branch_has_the_ranks_that_reach_it() {
+        for rank in 1..100usize {
+            let mut above = vec![rank];
+            while let Some(parent) = neighbours(*above.last().unwrap(), 100).0 {
+                above.push(parent);
+            }
+            for branch in 1..100 {
+                assert_eq!(is_in_branch(branch, rank), above.contains(&branch), "{branch} {rank}");
+            }
         }
     }
 }

@@ -85,6 +85,21 @@ pub enum HaloError {
     /// for it.
     #[error("an earlier collective call failed; attach to a new duplicate of the communicator")]
     Lost,
+    /// A reduction was completed on another communicator, with an array of another type or length than
+    /// it was started with, or twice.
+    #[error(
+        "a reduction is completed twice, or with another communicator, type or length than it was \
+         started with"
+    )]
+    Reduction,
+    /// Very many reductions were started and not completed.
+    #[error(
+        "{reductions} reductions were started and not completed: call `wait_allreduce` for each"
+    )]
+    Forgotten {
+        /// Reductions there are.
+        reductions: usize,
+    },
     /// An exchange was completed with another halo, type or block than it was started with.
     #[error("an exchange is completed with another halo, type or block than it was started with")]
     Pending,

@@ -6,6 +6,7 @@
 
 use conset_ir::convert::index;
 
+use super::collective::TRIES_BESIDE;
 use super::error::HaloError;
 use super::field::{Field, Pod, Positions, RawField};
 use super::halo::{Halo, Kind, Way};
@@ -169,6 +170,7 @@ impl Halo {
     /// An error of MPI, or an exchange of another halo.
     pub fn test(&mut self, pending: &PendingExchange) -> Result<bool, HaloError> {
         self.find(pending)?;
+        self.numbered.inner.advance_reductions(TRIES_BESIDE);
         let done = self.slots[pending.slot].wire.test(TRIES);
         if done.is_err() {
             self.fail(pending.slot);
@@ -340,7 +342,11 @@ impl Halo {
         let wire = std::cell::RefCell::new(&mut self.slots[row].wire);
         let awaited = || wire.borrow().awaited();
         let place = || format!("an exchange of halo {}", number);
-        let done = wait_for(comm, &place, &awaited, || wire.borrow_mut().test(TRIES));
+        let inner = &self.numbered.inner;
+        let done = wait_for(comm, &place, &awaited, || {
+            inner.advance_reductions(TRIES_BESIDE);
+            wire.borrow_mut().test(TRIES)
+        });
         if let Err(error) = done {
             self.fail(row);
             return Err(error.into());
@@ -392,7 +398,8 @@ impl Halo {
     ) {
         let wire = &self.slots[row].wire;
         if copies {
-            // SAFETY: the messages have arrived, with `block` numbers for each position.
+            // SAFETY: the messages have arrived, with `block` numbers for each position; positions are
+            // below the number of entries, and the vector has `block` numbers for each (`check_length`).
             unsafe {
                 let messages = wire.incoming();
                 self.copies.combine(&self.receives, messages, block, vector, combine);
@@ -411,7 +418,8 @@ impl Halo {
     /// Combines owned entries with the ghosts that have arrived.
     ///
     /// # Safety
-    /// The messages have arrived, with `block` numbers for each position; if `SINGLE`, with one.
+    /// The messages have arrived, with `block` numbers for each position; if `SINGLE`, with one. The
+    /// vector has as many at each position.
     unsafe fn add_ghosts<W: Number, const SINGLE: bool>(
         &self,
         messages: &[*mut u8],
@@ -420,14 +428,17 @@ impl Halo {
         combine: impl Fn(W, W) -> W + Copy,
     ) {
         let block = if SINGLE { 1 } else { block };
+        let own = vector.as_mut_ptr();
         for (link, message) in self.links(Way::Backward).1.iter().zip(messages) {
             let message = message.cast::<W>();
-            let mut one = |entry: usize, position: usize| {
-                let own = &mut vector[position * block..][..block];
-                for (offset, value) in own.iter_mut().enumerate() {
-                    // SAFETY: as above.
-                    let arrived = unsafe { message.add(entry * block + offset).read_unaligned() };
-                    *value = combine(*value, arrived);
+            let one = |entry: usize, position: usize| {
+                for offset in 0..block {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let value = own.add(position * block).add(offset);
+                        let arrived = message.add(entry * block).add(offset).read_unaligned();
+                        *value = combine(*value, arrived);
+                    }
                 }
             };
             match &link.positions {

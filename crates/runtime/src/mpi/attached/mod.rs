@@ -38,7 +38,8 @@
 //!
 //! Modules, bottom up: `ffi` (the C shim); `operation` (reductions, messages to ranks that do not
 //! expect them), `wire` (messages between neighbours), `field` (vectors as bytes); `rendezvous` and
-//! `ranges` (who has which id), `setup`; `halo`, `copies` and `exchange`; `collective`.
+//! `ranges` (who has which id), `setup`; `halo`, `copies` and `exchange`; `collective` (walks of
+//! [`super::tree`]).
 
 mod collective;
 mod copies;
@@ -54,10 +55,12 @@ mod setup;
 mod wire;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conset_ir::convert::to_u64;
 
+pub use collective::PendingReduction;
 pub use error::{HaloError, SetupFault};
 pub use exchange::PendingExchange;
 pub use field::{Field, Pod};
@@ -82,11 +85,12 @@ pub struct Attached {
 struct Inner {
     comm: Comm,
     state: Mutex<State>,
+    /// Reductions that are not done.
+    walking: AtomicUsize,
     /// Keeps runs away from the communicator.
     occupied: Option<Occupied>,
 }
 
-#[derive(Default)]
 struct State {
     /// Sparse exchanges that were made.
     rounds: u64,
@@ -94,7 +98,7 @@ struct State {
     next: u64,
     /// Numbers of halos that exist.
     live: BTreeSet<u64>,
-    tree: collective::Tree,
+    reductions: collective::Reductions,
     /// Messages of a call that failed may come at any time: of a collective call, or of a halo.
     lost: bool,
     lost_halos: bool,
@@ -109,23 +113,36 @@ impl Attached {
         let occupied = comm.occupy()?;
         // Nobody goes on while others still complete calls of an earlier attachment.
         reduce_all(comm, Combine::Min, vec![0], "attaching to a communicator")?;
-        let tree = collective::Tree::new(comm.rank(), comm.size());
-        let state = Mutex::new(State { tree, ..State::default() });
-        let inner = Inner { comm: comm.clone(), state, occupied: Some(occupied) };
+        let reductions = collective::Reductions::new(comm)?;
+        let state = State {
+            rounds: 0,
+            next: 0,
+            live: BTreeSet::new(),
+            reductions,
+            lost: false,
+            lost_halos: false,
+        };
+        let (state, walking) = (Mutex::new(state), AtomicUsize::new(0));
+        let inner = Inner { comm: comm.clone(), state, walking, occupied: Some(occupied) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Runs the body of a set-up or collective call. If it fails in the middle, messages may be left,
-    /// and later calls are refused.
+    /// Runs the body of a set-up or collective call, after all reductions that were started. If it
+    /// fails in the middle, messages may be left, and later calls are refused.
     fn collective<T>(&self, body: impl FnOnce() -> Result<T, HaloError>) -> Result<T, HaloError> {
-        if self.inner.state().lost {
-            return Err(HaloError::Lost);
-        }
+        self.check_usable()?;
+        self.settle_reductions()?;
+        // One of them may have failed.
+        self.check_usable()?;
         let result = body();
         if let Err(HaloError::Mpi(_) | HaloError::Mismatch { .. }) = result {
             self.inner.state().lost = true;
         }
         result
+    }
+
+    fn check_usable(&self) -> Result<(), HaloError> {
+        if self.inner.state().lost { Err(HaloError::Lost) } else { Ok(()) }
     }
 
     /// This rank, from 0.
@@ -148,7 +165,7 @@ impl std::fmt::Debug for Attached {
 impl Drop for Inner {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.lost || state.lost_halos {
+        if state.lost || state.lost_halos || !state.reductions.is_idle() {
             // The communicator stays occupied.
             std::mem::forget(self.occupied.take());
         }
@@ -159,6 +176,17 @@ impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing is kept there that a panic could leave half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with the reductions that were started. To be called while the rank waits for anything
+    /// else.
+    fn advance_reductions(&self, tries: u32) {
+        if self.walking.load(Ordering::Relaxed) > 0 {
+            let mut state = self.state();
+            let (left, failed) = state.reductions.advance(tries);
+            state.lost |= failed;
+            self.walking.store(left, Ordering::Relaxed);
+        }
     }
 
     /// Counts sparse exchanges.

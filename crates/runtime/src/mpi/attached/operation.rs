@@ -17,10 +17,10 @@ use crate::mpi::raw_requests::{SingleRequest, WORDS_MAX};
 /// can begin the next one while others complete the last.
 const SPARSE_TAGS: [c_int; 2] = [0, 1];
 const ROUTE_TAG: c_int = 2;
-/// The tag of collectives.
-pub(super) const TREE_TAG: c_int = 3;
+/// The tags of collectives, to the root and from it, for as many as can be under way at a time.
+pub(super) const TREE_TAGS: [[c_int; 2]; 4] = [[3, 4], [5, 6], [7, 8], [9, 10]];
 /// The first tag of halos.
-pub(super) const HALO_TAGS: c_int = 4;
+pub(super) const HALO_TAGS: c_int = 11;
 
 /// Messages that set-ups of this process have sent.
 static MESSAGES: AtomicU64 = AtomicU64::new(0);
