@@ -60,6 +60,7 @@ pub mod predict;
 pub mod profile;
 pub mod program_diff;
 mod progress;
+pub mod recovery;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -149,8 +149,29 @@ impl Coverage {
         self.runs.push((connection, first_word, words));
     }
 
+    /// Number of runs so far.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether a connection has runs that were added after the first `len` ones.
+    pub(crate) fn has_after(&self, len: usize, connection: ConnectionId) -> bool {
+        self.runs[len..].iter().any(|run| run.0 == connection)
+    }
+
+    /// Removes runs that were added after the first `len` ones.
+    pub(crate) fn retain_after(&mut self, len: usize, keep: impl Fn(ConnectionId) -> bool) {
+        let later = self.runs.split_off(len);
+        self.runs.extend(later.into_iter().filter(|run| keep(run.0)));
+    }
+
+    /// The runs: connection, first word, words.
+    pub(crate) fn into_runs(self) -> Vec<(ConnectionId, u32, u32)> {
+        self.runs
+    }
+
     /// Compares the runs with the words of the set. O(runs log runs + connections).
-    pub(crate) fn gaps(mut self, set: &ConnectionSet) -> CoverageGaps {
+    pub(crate) fn gaps(&mut self, set: &ConnectionSet) -> CoverageGaps {
         self.runs.sort_unstable();
         let mut gaps = CoverageGaps::default();
         let mut runs = self.runs.iter().peekable();

@@ -15,7 +15,8 @@
 //!   follows from the sums ([`Damage`]).
 //!
 //! The price of the second mode is the check words: they are sent like others and take the same clocks. The receiver
-//! verifies a stream after its last word, before the phase ends.
+//! verifies a stream after its last word, before the phase ends, and hands its words over to the program then: words
+//! that came in a wrong context would otherwise overwrite those that were received before.
 //!
 //! Words are of 64 bits here, whatever the word size of the machine. On a machine of shorter words the sums would be
 //! shorter, or take more words.
@@ -209,6 +210,27 @@ impl<'a> CheckedPayload<'a> {
         sums[index(word - stream.words).min(1)]
     }
 
+    /// Verifies a stream of which all words have been received, and hands its words over.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn accept(
+        &mut self,
+        connection: ConnectionId,
+        first_word: u32,
+    ) -> Result<(), Damage> {
+        if let Some(damage) = self.damage(connection, first_word) {
+            return Err(damage);
+        }
+        if let Some(row) = self.table.find(connection, first_word) {
+            let words = index(self.table.streams[row].words);
+            for (&value, word) in self.received[&row][..words].iter().zip(first_word..) {
+                self.data.store((connection, word), value);
+            }
+        }
+        Ok(())
+    }
+
     /// What is wrong with a stream of which all words have been received, or one word less.
     pub(crate) fn damage(&self, connection: ConnectionId, first_word: u32) -> Option<Damage> {
         let row = self.table.find(connection, first_word)?;
@@ -220,21 +242,15 @@ impl<'a> CheckedPayload<'a> {
 impl Payload for CheckedPayload<'_> {
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
         let value = self.value(from);
-        let Some((row, word)) = self.table.locate(to) else { return };
-        let stream = self.table.streams[row];
-        if word < stream.words {
-            self.data.store((stream.connection, stream.first + word), value);
+        if let Some((row, _)) = self.table.locate(to) {
+            self.received.entry(row).or_default().push(value);
         }
-        self.received.entry(row).or_default().push(value);
     }
 
     fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
-        let Some((row, word)) = self.table.locate(to) else { return };
-        let stream = self.table.streams[row];
-        if word < stream.words {
-            self.data.invert((stream.connection, stream.first + word), bits);
-        }
-        if let Some(last) = self.received.get_mut(&row).and_then(|values| values.last_mut()) {
+        let row = self.table.locate(to).map(|place| place.0);
+        let values = row.and_then(|row| self.received.get_mut(&row));
+        if let Some(last) = values.and_then(|values| values.last_mut()) {
             *last ^= u64::from(bits);
         }
     }
@@ -317,6 +333,18 @@ impl ExchangeData<'_> {
         match self {
             Self::Unchecked(_) => None,
             Self::Checked(data) => Some(data),
+        }
+    }
+
+    /// [`CheckedPayload::accept`]; without check words everything is accepted.
+    pub(crate) fn accept(
+        &mut self,
+        connection: ConnectionId,
+        first_word: u32,
+    ) -> Result<(), Damage> {
+        match self {
+            Self::Unchecked(_) => Ok(()),
+            Self::Checked(data) => data.accept(connection, first_word),
         }
     }
 

@@ -27,6 +27,10 @@ use crate::report::{ExchangeReport, PhaseReport};
 use crate::trace::{StreamSpan, Trace};
 use crate::wait_graph::{ProgramState, Programs};
 
+mod interruption;
+
+pub use interruption::{Interruption, WordRun};
+
 /// Options of a [`Fabric`].
 ///
 /// ```
@@ -235,32 +239,42 @@ impl Fabric {
         data: impl FnOnce(&SetImage, u64) -> ExchangeData<'a>,
     ) -> Result<ExchangeReport, Fault> {
         let image = self.image.clone();
-        let Some(set_image) = image.sets().get(set) else {
-            let kind = FaultKind::NoSet { index: set, sets: image.sets().len() };
-            return Err(self.fault("<image>", None, kind));
-        };
-        let name = set_image.set.name();
-        let mut run = SetExecution::new(set, set_image);
-        let mut data = data(set_image, self.exchanges);
+        let mut run = SetExecution::new(set, self.set_image(&image, set)?);
+        let mut data = data(run.image, self.exchanges);
         self.exchanges += 1;
-        let mut phases = Vec::with_capacity(set_image.phases.len().min(1 << 16));
-        for phase in 0..set_image.phases.len() {
+        self.run_phases(&mut run, &mut data)?;
+        Ok(ExchangeReport::new(run.image.set.name(), run.phases))
+    }
+
+    fn set_image<'a>(&self, image: &'a Image, set: usize) -> Result<&'a SetImage, Fault> {
+        let none = FaultKind::NoSet { index: set, sets: image.sets().len() };
+        image.sets().get(set).ok_or_else(|| self.fault("<image>", None, none))
+    }
+
+    /// Executes the phases of a set in order.
+    fn run_phases(
+        &mut self,
+        run: &mut SetExecution<'_>,
+        data: &mut ExchangeData<'_>,
+    ) -> Result<(), Fault> {
+        let set = &run.image.set;
+        for phase in 0..run.image.phases.len() {
             let phase = PhaseId::from_index(phase);
             let report = self
-                .phase(&mut run, phase, &mut data)
-                .map_err(|kind| self.fault(name, Some(phase), kind))?;
-            phases.push(report);
+                .phase(run, phase, data)
+                .map_err(|kind| self.fault(set.name(), Some(phase), kind))?;
+            run.phases.push(report);
         }
-        let gaps = run.coverage.gaps(&set_image.set);
+        let gaps = run.coverage.gaps(set);
         if let Some(kind) = gaps.fault()
             && !self.options.count_errors
         {
-            return Err(self.fault(name, None, kind));
+            return Err(self.fault(set.name(), None, kind));
         }
         self.errors.missing += gaps.missing;
         self.errors.extra += gaps.extra;
         self.errors.wrong = self.engine.wrong_words();
-        Ok(ExchangeReport::new(name, phases))
+        Ok(())
     }
 
     fn fault(&self, set: &str, phase: Option<PhaseId>, kind: FaultKind) -> Fault {
@@ -321,9 +335,8 @@ impl Fabric {
         run: &SetExecution<'a>,
         phase: PhaseId,
     ) -> Result<Cow<'a, PhaseImage>, FaultKind> {
-        let planned = Cow::Borrowed(&run.image.phases[phase.index()]);
         if self.engine.faults_acted().is_empty() {
-            return Ok(planned);
+            return Ok(Cow::Borrowed(&run.image.phases[phase.index()]));
         }
         let faults = self.engine.take_switch_faults();
         if let Some(cell) = faults.absent {
@@ -335,19 +348,8 @@ impl Fabric {
         let before = self.loaded.take().filter(|loaded| loaded.0 == run.set);
         let before = before.map_or_else(|| none.clone(), |loaded| loaded.1);
         // A marker: the context of this phase is stored when it is loaded.
-        self.loaded = Some((run.set, none.clone()));
-        if faults.contexts.is_empty() {
-            return Ok(planned);
-        }
-        let cells = machine.cells().map(|cell| {
-            let other = match faults.contexts.get(&cell) {
-                None => Some(&*planned),
-                Some(None) => Some(&before),
-                Some(Some(other)) => run.image.phases.get(other.index()),
-            };
-            (cell, other.unwrap_or(&none).cell(cell))
-        });
-        Ok(Cow::Owned(PhaseImage::from_listed(machine.cell_count(), cells)))
+        self.loaded = Some((run.set, none));
+        Ok(faults.context(machine, &run.image.phases, phase, &before))
     }
 
     fn lost(&self, lost: LostWords, data: &ExchangeData<'_>) -> FaultKind {
@@ -381,9 +383,7 @@ impl Fabric {
                 Stop::Finished => {
                     last_word = Some(self.engine.now());
                     self.engine.take_finished(&mut finished);
-                    for &id in &finished {
-                        self.finish(run, phase, id, data)?;
-                    }
+                    self.finish_all(run, phase, &finished, data)?;
                 }
                 Stop::Fault => {
                     let fault = self.engine.take_fault().expect("the engine stopped with a fault");
@@ -400,12 +400,28 @@ impl Fabric {
         }
     }
 
+    /// Takes note of finished operations; the fault is that of the first one whose words are wrong.
+    fn finish_all(
+        &mut self,
+        run: &mut SetExecution<'_>,
+        phase: PhaseId,
+        finished: &[OperationId],
+        data: &mut ExchangeData<'_>,
+    ) -> Result<(), FaultKind> {
+        let mut outcome = Ok(());
+        for &id in finished {
+            let finished = self.finish(run, phase, id, data);
+            outcome = outcome.and(finished);
+        }
+        outcome
+    }
+
     fn finish(
         &mut self,
         run: &mut SetExecution<'_>,
         phase: PhaseId,
         id: OperationId,
-        data: &ExchangeData<'_>,
+        data: &mut ExchangeData<'_>,
     ) -> Result<(), FaultKind> {
         let done = data.state(self.engine.operation(id));
         if self.options.trace {
@@ -413,8 +429,7 @@ impl Fabric {
             self.trace.streams.push(span);
         }
         if done.direction == Direction::Receive {
-            let damage = data.checked().and_then(|d| d.damage(done.connection, done.first_word));
-            if let Some(damage) = damage {
+            if let Err(damage) = data.accept(done.connection, done.first_word) {
                 let (cell, connection) = (done.cell, done.connection);
                 let links = self.engine.links_to(id);
                 return Err(FaultKind::CheckFailed { cell, connection, damage, links });
@@ -431,13 +446,17 @@ struct SetExecution<'a> {
     set: u32,
     image: &'a SetImage,
     coverage: Coverage,
+    /// The runs of `coverage` that are of phases which have ended.
+    covered_before: usize,
     order: OrderKeeper,
+    phases: Vec<PhaseReport>,
 }
 
 impl<'a> SetExecution<'a> {
     fn new(set: usize, image: &'a SetImage) -> Self {
         let (coverage, order) = (Coverage::default(), OrderKeeper::new(image.set.clone()));
-        Self { set: to_u32(set), image, coverage, order }
+        let phases = Vec::with_capacity(image.phases.len().min(1 << 16));
+        Self { set: to_u32(set), image, coverage, covered_before: 0, order, phases }
     }
 
     /// Submits the operation lists of a context.
@@ -448,6 +467,7 @@ impl<'a> SetExecution<'a> {
         (phase, jitter, table): (PhaseId, Option<Jitter>, Option<&StreamTable>),
     ) -> Result<(), FaultKind> {
         self.order.switched();
+        self.covered_before = self.coverage.len();
         for (cell, context) in context.cells() {
             for &operation in context.operations {
                 let delayed = jitter.map_or(operation, |jitter| jitter.delay(phase, &operation));

@@ -36,10 +36,11 @@
 //! spoiled as they arrive, and data as it is delivered, on paths that only a machine with a plan takes. A machine
 //! with a plan does not skip periods.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conset_ir::convert::to_u32;
-use conset_ir::{CellId, ConnectionId, LinkId, Machine, PhaseId};
+use conset_ir::{CellId, ConnectionId, LinkId, Machine, PhaseId, PhaseImage};
 
 use crate::network::Tag;
 use crate::payload::Payload;
@@ -81,6 +82,33 @@ pub struct SwitchFaults {
     pub contexts: BTreeMap<CellId, Option<PhaseId>>,
 }
 
+impl SwitchFaults {
+    /// The context that a switch to a phase loads: that of the phase, except at the cells that load another one. `before` is
+    /// the context that the cells have.
+    pub fn context<'a>(
+        &self,
+        machine: &Machine,
+        phases: &'a [PhaseImage],
+        phase: PhaseId,
+        before: &PhaseImage,
+    ) -> Cow<'a, PhaseImage> {
+        let planned = &phases[phase.index()];
+        if self.contexts.is_empty() {
+            return Cow::Borrowed(planned);
+        }
+        let none = PhaseImage::from_listed(machine.cell_count(), []);
+        let cells = machine.cells().map(|cell| {
+            let other = match self.contexts.get(&cell) {
+                None => Some(planned),
+                Some(None) => Some(before),
+                Some(Some(other)) => phases.get(other.index()),
+            };
+            (cell, other.unwrap_or(&none).cell(cell))
+        });
+        Cow::Owned(PhaseImage::from_listed(machine.cell_count(), cells))
+    }
+}
+
 /// The plan of a machine, and what of it acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Injection {
@@ -88,6 +116,8 @@ pub(crate) struct Injection {
     events: Vec<(u64, bool, Part, usize)>,
     /// How many faults stop each part at present.
     stopped: BTreeMap<Part, u32>,
+    /// The parts that have stopped for ever.
+    dead: BTreeSet<Part>,
     /// Links and ports that stopped and would have had a turn.
     pub(crate) links: BTreeMap<u32, bool>,
     pub(crate) ports: BTreeMap<u32, bool>,
@@ -104,8 +134,12 @@ pub(crate) struct Injection {
     pub(crate) overtaken: BTreeMap<u32, Tag>,
     switches: Vec<(usize, CellId, SwitchEffect, u64)>,
     next_switch: u64,
+    /// Cells that the program does not use any more, so that nobody waits for them at a switch.
+    unused: BTreeSet<CellId>,
     /// The clock at which each fault of the plan acted first.
     acted: Vec<Option<u64>>,
+    /// Whether each fault of the plan stops a part for ever.
+    is_permanent: Vec<bool>,
 }
 
 impl Injection {
@@ -114,6 +148,7 @@ impl Injection {
         let mut this = Self {
             events: Vec::new(),
             stopped: BTreeMap::new(),
+            dead: BTreeSet::new(),
             links: BTreeMap::new(),
             ports: BTreeMap::new(),
             slow: BTreeMap::new(),
@@ -124,7 +159,9 @@ impl Injection {
             overtaken: BTreeMap::new(),
             switches: Vec::new(),
             next_switch: 0,
+            unused: BTreeSet::new(),
             acted: vec![None; plan.faults.len()],
+            is_permanent: plan.faults.iter().map(PlannedFault::is_permanent_stop).collect(),
         };
         for (place, &fault) in plan.faults.iter().enumerate() {
             this.add(place, fault, machine)?;
@@ -189,6 +226,9 @@ impl Injection {
         while self.next().is_some_and(|clock| clock <= now) {
             let (clock, begins, part, fault) = self.events.pop()?;
             self.acted[fault].get_or_insert(clock);
+            if self.is_permanent[fault] {
+                self.dead.insert(part);
+            }
             let count = self.stopped.entry(part).or_default();
             *count = if begins { *count + 1 } else { *count - 1 };
             let changes = *count == u32::from(begins);
@@ -204,6 +244,16 @@ impl Injection {
 
     pub(crate) fn is_stopped(&self, part: Part) -> bool {
         self.stopped.contains_key(&part)
+    }
+
+    /// The parts that have stopped for ever, in order.
+    pub(crate) fn dead(&self) -> impl Iterator<Item = Part> + '_ {
+        self.dead.iter().copied()
+    }
+
+    /// From now on the program does without a cell.
+    pub(crate) fn stop_using(&mut self, cell: CellId) {
+        self.unused.insert(cell);
     }
 
     /// The clock at which each fault of the plan acted first.
@@ -288,7 +338,7 @@ impl Injection {
         let mut faults = SwitchFaults { switch: self.next_switch, ..SwitchFaults::default() };
         self.next_switch += 1;
         for &(fault, cell, effect, switch) in &self.switches {
-            if switch != faults.switch {
+            if switch != faults.switch || self.unused.contains(&cell) {
                 continue;
             }
             self.acted[fault].get_or_insert(now);

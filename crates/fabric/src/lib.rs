@@ -109,7 +109,7 @@ pub use check::{Checked, run_checked, run_with};
 pub use coverage::coverage_fault;
 pub use detection::{CHECK_WORDS, Damage, Detection};
 pub use engine::{Engine, OperationId, OperationState, Stop, Submission};
-pub use exchange::{ErrorCounts, Fabric, FabricOptions, Jitter};
+pub use exchange::{ErrorCounts, Fabric, FabricOptions, Interruption, Jitter, WordRun};
 pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, WaitCause, WaitEdge};
 pub use fault_run::{FaultRun, Outcome, run_with_faults};
 pub use injection::{

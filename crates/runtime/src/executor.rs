@@ -8,6 +8,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use conset_fabric::FaultPlan;
 use corosensei::Coroutine;
 
 use crate::cell::{AbortedProgram, Cell};
@@ -22,6 +23,8 @@ pub(crate) struct RunSetup<'w> {
     pub(crate) stack_size: usize,
     /// Whether the emulated machine records a trace.
     pub(crate) trace: bool,
+    /// The faults of the emulated machine.
+    pub(crate) faults: Option<&'w FaultPlan>,
 }
 
 /// The coroutine of a cell: resumed with an `I`, suspended with a `Y`.

@@ -15,6 +15,7 @@
 mod computation;
 mod deadlock;
 mod direct;
+mod faults;
 mod messages;
 mod nonblocking;
 mod steps;
@@ -25,7 +26,7 @@ use std::cell::RefCell;
 use conset_fabric::trace::StreamSpan;
 use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, Direction, Operation, PhaseId};
+use conset_ir::{CellId, Direction, Operation, PhaseId, PhaseImage};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::call::{Call, CallLog};
@@ -85,7 +86,7 @@ pub(crate) fn run<R>(
         // If the system gives no thread, the run is not watched.
         let monitor = || watchdog::monitor(&activity);
         let watchdog = std::thread::Builder::new().spawn_scoped(scope, monitor);
-        let outcome = FabricDriver::new(setup, &activity).run(program);
+        let outcome = FabricDriver::new(setup, &activity).and_then(|driver| driver.run(program));
         activity.end();
         watchdog.iter().for_each(|thread| thread.thread().unpark());
         outcome
@@ -112,12 +113,14 @@ struct FabricDriver<'w> {
     computation: ProgramClocks,
     order: Option<OrderKeeper>,
     active: Option<(usize, PhaseId)>,
+    /// With a plan of faults: the tables that the cells have.
+    tables: Option<PhaseImage>,
     report: RunReport,
     activity: &'w Activity,
 }
 
 impl<'w> FabricDriver<'w> {
-    fn new(setup: RunSetup<'w>, activity: &'w Activity) -> Self {
+    fn new(setup: RunSetup<'w>, activity: &'w Activity) -> Result<Self, RunError> {
         let machine = setup.loaded.image.machine();
         let cells: Vec<CellId> = machine.endpoints().collect();
         let mut place = vec![0; machine.agent_count()];
@@ -129,9 +132,15 @@ impl<'w> FabricDriver<'w> {
             sets: setup.loaded.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         });
-        Self {
+        let engine = Engine::new(machine.clone());
+        let none = || PhaseImage::from_listed(machine.cell_count(), []);
+        Ok(Self {
             setup,
-            engine: Engine::new(machine.clone()),
+            engine: match setup.faults {
+                Some(plan) => engine.with_faults(plan)?,
+                None => engine,
+            },
+            tables: setup.faults.map(|_| none()),
             messages: MessageDriver::new(machine, cells.len()),
             steps: StepDriver::new(cells.len()),
             states: vec![CellState::Ready; cells.len()],
@@ -146,7 +155,7 @@ impl<'w> FabricDriver<'w> {
             active: None,
             report: RunReport { trace, ..RunReport::default() },
             activity,
-        }
+        })
     }
 
     fn run<R>(
@@ -412,17 +421,20 @@ impl<'w> FabricDriver<'w> {
         while self.advance(shared)? {}
         self.check_drained(&shared.borrow().queue)?;
         let start = self.now();
+        let faults = self.switch_faults()?;
+        let met = start.saturating_add(faults.late);
         match self.requested_context().expect("all cells wait for it") {
             Context::Messages => {
                 let p = self.setup.loaded.image.machine().parameters();
                 let cost = u64::from(p.t_sync) + u64::from(p.t_phase);
-                self.messages.enter(start.saturating_add(cost));
+                self.messages.enter(met.saturating_add(cost));
                 self.active = None;
             }
             Context::Phase(set, phase) => {
                 self.messages.active = false;
-                pass_until(&mut self.engine, start, shared);
-                self.load(set, phase, start, &mut shared.borrow_mut().store)?;
+                pass_until(&mut self.engine, met, shared);
+                self.write_tables(set, phase, &faults, Engine::switch)?;
+                self.enter(set, phase, start, &mut shared.borrow_mut().store);
             }
         }
         self.report.switches += 1;
@@ -431,21 +443,6 @@ impl<'w> FabricDriver<'w> {
         for row in 0..self.cells.len() {
             self.make_ready(row);
         }
-        Ok(())
-    }
-
-    /// Switches the drained machine to a phase.
-    fn load(
-        &mut self,
-        set: usize,
-        phase: PhaseId,
-        start: u64,
-        store: &mut WordStore,
-    ) -> Result<(), RunError> {
-        let image = &self.setup.loaded.image.sets()[set];
-        let switched = self.engine.switch(&image.phases[phase.index()]);
-        switched.map_err(|kind| self.fault(kind))?;
-        self.enter(set, phase, start, store);
         Ok(())
     }
 

@@ -120,6 +120,7 @@ pub mod threads;
 mod word;
 mod world;
 
+pub use conset_fabric::FaultPlan;
 pub use conset_ir as ir;
 pub use conset_ir::Image;
 

@@ -231,6 +231,10 @@ impl Payload for WordStore {
         let word = self.outgoing[from.0.index()].get(convert::index(from.1)).copied().unwrap_or(0);
         *place(&mut self.incoming[to.0.index()], to.1) = word;
     }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        *place(&mut self.incoming[to.0.index()], to.1) ^= u64::from(bits);
+    }
 }
 
 #[inline]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use conset_fabric::FaultPlan;
 use conset_ir::{CellId, Image};
 
 use crate::cell::Cell;
@@ -49,6 +50,7 @@ pub struct World {
     stack_size: usize,
     trace: bool,
     same_places: bool,
+    faults: Option<Arc<FaultPlan>>,
 }
 
 impl World {
@@ -64,6 +66,7 @@ impl World {
             stack_size: Self::STACK_SIZE,
             trace: false,
             same_places: true,
+            faults: None,
         }
     }
 
@@ -97,6 +100,15 @@ impl World {
     #[must_use]
     pub fn same_places(mut self, same_places: bool) -> Self {
         self.same_places = same_places;
+        self
+    }
+
+    /// Gives the emulated machine the faults of a plan. They act on exchanges, not on messages. A run that needs a dead
+    /// part ends with the fault that names it ([`crate::RunError::Fault`]), as does one in which words are lost,
+    /// repeated, or received by others. A changed value is received.
+    #[must_use]
+    pub fn faults(mut self, plan: FaultPlan) -> Self {
+        self.faults = Some(Arc::new(plan));
         self
     }
 
@@ -140,7 +152,11 @@ impl World {
             result
         };
         let Self { loaded, stack_size, trace, .. } = self;
-        let setup = RunSetup { loaded, stack_size: *stack_size, trace: *trace };
+        let faults = self.faults.as_deref();
+        if faults.is_some() && self.transport != Transport::Fabric {
+            return Err(RunError::FaultsElsewhere);
+        }
+        let setup = RunSetup { loaded, stack_size: *stack_size, trace: *trace, faults };
         match &self.transport {
             Transport::Fabric => fabric_driver::run(setup, &program),
             Transport::Threads(options) => threads::run(setup, *options, &program),

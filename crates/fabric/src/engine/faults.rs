@@ -1,10 +1,11 @@
 //! The machine with faults of the hardware ([`crate::injection`]): what a plan does to links, ports and words.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{Direction, Feed, LinkId};
+use conset_ir::{CellId, ConnectionId, Direction, Feed, LinkId};
 
 use super::{Engine, OperationId};
 use crate::agents::OperationStage;
+use crate::fault::FaultKind;
 use crate::injection::{
     CorruptedPayload, FaultPlan, FaultPlanError, Injection, Part, SwitchFaults, WordEffect,
     keep_back,
@@ -42,6 +43,25 @@ impl Engine {
     pub fn take_switch_faults(&mut self) -> SwitchFaults {
         let now = self.base.now;
         self.injection.as_mut().map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
+    }
+
+    /// The agents and links that have stopped for ever, in order.
+    pub(crate) fn dead_parts(&self) -> impl Iterator<Item = Part> + '_ {
+        self.injection.iter().flat_map(|injection| injection.dead())
+    }
+
+    /// Nobody waits for a cell at context switches any more.
+    pub(crate) fn stop_using(&mut self, cell: CellId) {
+        if let Some(injection) = &mut self.injection {
+            injection.stop_using(cell);
+        }
+    }
+
+    /// The connections of the words in channels, one for each channel.
+    pub(crate) fn connections_in_channels(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let network = &self.base.network;
+        let heads = network.occupied().filter_map(|(row, _)| network.head(row));
+        heads.map(|head| ConnectionId(head.stream()))
     }
 
     /// Lets clocks pass in which nothing is in progress and no timer expires.
@@ -228,6 +248,22 @@ impl Engine {
             }
             let received = o.words - self.agents.words_left(to_u32(number));
             Some(LostWords { operation: OperationId(to_u32(number)), sent, received })
+        })
+    }
+
+    /// Words that a receive operation waits for although all have been sent and none is on its way, as a fault; after
+    /// [`Engine::run`] has returned [`super::Stop::Idle`].
+    pub fn lost_words_fault(&self) -> Option<FaultKind> {
+        let LostWords { operation, sent, received } = self.lost_words()?;
+        let state = self.operation(operation);
+        Some(FaultKind::LostWords {
+            cell: state.cell,
+            connection: state.connection,
+            first_word: state.first_word,
+            sent,
+            received,
+            damage: None,
+            links: self.links_to(operation),
         })
     }
 

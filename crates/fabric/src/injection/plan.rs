@@ -160,6 +160,11 @@ impl fmt::Display for PlannedFault {
 }
 
 impl PlannedFault {
+    /// Whether a part stops for ever.
+    pub(crate) fn is_permanent_stop(&self) -> bool {
+        matches!(self, Self::Stop { clocks: None, .. })
+    }
+
     /// The kind of the fault, for tables.
     pub fn kind(&self) -> &'static str {
         match self {

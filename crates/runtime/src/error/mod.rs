@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use conset_fabric::{Fault, FaultKind};
+use conset_fabric::{Fault, FaultKind, FaultPlanError};
 use conset_ir::{CellId, ConnectionId, Direction};
 
 mod epoch;
@@ -114,6 +114,12 @@ pub enum RunError {
     /// An error of MPI or between the ranks of a job.
     #[error(transparent)]
     Mpi(MpiError),
+    /// The plan of faults names a part that the machine does not have.
+    #[error("the plan of faults: {0}")]
+    FaultPlan(#[from] FaultPlanError),
+    /// There is a plan of faults, and the transport is not the emulated machine.
+    #[error("faults of the hardware are for the emulated machine, not for threads or MPI")]
+    FaultsElsewhere,
     /// The system could not create a thread for a worker.
     #[error("no thread for the worker of {cell}: {message}; use fewer workers")]
     Thread {

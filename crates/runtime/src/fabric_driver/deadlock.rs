@@ -15,7 +15,8 @@ use crate::message_queue::MessageQueue;
 impl FabricDriver<'_> {
     /// Nothing is under way and programs have not ended: why.
     pub(super) fn deadlock_error(&mut self, queue: &MessageQueue) -> RunError {
-        if let Some(error) = self.not_started().or_else(|| self.ended_before_switch()) {
+        let lost = self.lost_words().or_else(|| self.not_started());
+        if let Some(error) = lost.or_else(|| self.ended_before_switch()) {
             return error;
         }
         if self.messages.active {

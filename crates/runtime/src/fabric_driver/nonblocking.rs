@@ -28,6 +28,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use conset_fabric::{Engine, SwitchFaults};
 use conset_ir::convert::{to_u32, to_usize};
 use conset_ir::{CellId, Direction, Duplex, Operation, PhaseId};
 
@@ -48,6 +49,8 @@ pub(super) struct ExchangeQueue {
     /// By place of the cell: how many it has started.
     begun: Vec<u64>,
     stage: Stage,
+    /// The faults of the switch in progress.
+    faults: SwitchFaults,
     /// Operations of the phase that are not finished; and by place of the cell, receives.
     unfinished: usize,
     to_receive: Vec<u32>,
@@ -79,6 +82,7 @@ impl ExchangeQueue {
             over: 0,
             begun: vec![0; cells],
             stage: Stage::Idle,
+            faults: SwitchFaults::default(),
             unfinished: 0,
             to_receive: vec![0; cells],
         }
@@ -137,7 +141,7 @@ impl FabricDriver<'_> {
         self.computation.made_progress();
         if next < phases {
             self.drain(shared)?;
-            self.start_switch(PhaseId::from_index(next), shared);
+            self.start_switch(PhaseId::from_index(next), shared)?;
         } else {
             self.requests.stage = Stage::Idle;
             self.requests.queue.pop_front();
@@ -159,7 +163,11 @@ impl FabricDriver<'_> {
     }
 
     /// The machine starts to switch, and all cells with it.
-    fn start_switch(&mut self, phase: PhaseId, shared: &RefCell<FabricState>) {
+    fn start_switch(
+        &mut self,
+        phase: PhaseId,
+        shared: &RefCell<FabricState>,
+    ) -> Result<(), RunError> {
         let start = self.now();
         if self.messages.active {
             pass_until(&mut self.engine, start, shared);
@@ -167,6 +175,8 @@ impl FabricDriver<'_> {
             self.hand_timers_over();
         }
         let clocks = self.setup.loaded.image.machine().parameters().switch_clocks();
+        self.requests.faults = self.switch_faults()?;
+        let clocks = clocks.saturating_add(self.requests.faults.late);
         self.report.switches += 1;
         self.report.switch_clocks += clocks;
         let end = start.saturating_add(clocks);
@@ -175,6 +185,7 @@ impl FabricDriver<'_> {
         for row in 0..self.cells.len() {
             self.occupy(row, clocks);
         }
+        Ok(())
     }
 
     /// The machine has switched: all operation lists are handed over.
@@ -188,7 +199,8 @@ impl FabricDriver<'_> {
         let setup = self.setup;
         let image = &setup.loaded.image.sets()[set];
         let context = &image.phases[phase.index()];
-        self.engine.load(context).map_err(|kind| self.fault(kind))?;
+        let faults = std::mem::take(&mut self.requests.faults);
+        self.write_tables(set, phase, &faults, Engine::load)?;
         self.enter(set, phase, start, &mut state.store);
         self.requests.stage = Stage::Phase(phase);
         let number = self.requests.over;
