@@ -134,11 +134,11 @@ fn solutions_are_written_for_paraview() {
     for (name, mesh, parts) in
         [("plate", "generate:plate:4x3", 4), ("tets", "generate:tets:3x2x2", 3)]
     {
-        let vtu = Some(folder.join(format!("{name}.vtu")));
+        let vtu = folder.join(format!("{name}.vtu"));
         let args = on(mesh, "iwarp:2x2", TransportArg::Fabric);
-        let args = MeshArgs { vtu: vtu.clone(), parts: Some(parts), ..args };
+        let args = MeshArgs { vtu: Some(vtu.clone()), parts: Some(parts), ..args };
         let solved = elasticity::solve(&args, STOP, By::Phases).unwrap();
-        let text = std::fs::read_to_string(vtu.unwrap()).unwrap();
+        let text = std::fs::read_to_string(vtu).unwrap();
         assert_eq!(text.matches("<Piece ").count(), parts);
 
         let source = load(mesh, 1).unwrap();

@@ -125,6 +125,7 @@ macro_rules! with_mpi {
         }
         #[cfg(not(feature = "mpi"))]
         {
+            use crate::status::{CallFault, Status};
             Err(CallFault::new(Status::Unsupported, crate::run::WITHOUT_MPI))
         }
     }};

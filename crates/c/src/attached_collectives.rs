@@ -12,7 +12,6 @@ use std::ffi::{c_int, c_void};
 use crate::attached::{ConsetAttached, with_mpi};
 use crate::entry::enter;
 use crate::handle::value;
-use crate::status::{CallFault, Status};
 
 #[cfg(feature = "mpi")]
 use crate::memory::{array, array_mut, op, typed, write};

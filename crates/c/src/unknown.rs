@@ -75,7 +75,10 @@ pub unsafe extern "C" fn conset_exchange_any(
                 let pairs = targets.iter().map(|&target| CellId(target)).zip(lists);
                 let outgoing: Vec<(CellId, &[W])> = pairs.collect();
                 let arrived = cell.exchange_any(&outgoing)?.into_iter();
-                let boxed = arrived.map(|(source, words)| (source, Box::new(words) as Box<_>));
+                let boxed = arrived.map(|(source, words)| {
+                    let words: Box<dyn AnyWords> = Box::new(words);
+                    (source, words)
+                });
                 handle::give(arrivals, Arrivals(boxed.collect()))
             })
         })

@@ -3,6 +3,7 @@
 #[path = "../../fabric/tests/build/mod.rs"]
 mod build;
 #[path = "common/tree_cases.rs"]
+#[allow(dead_code, reason = "cases of other tests")]
 mod tree_cases;
 
 use std::sync::Arc;

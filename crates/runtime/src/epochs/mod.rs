@@ -87,10 +87,11 @@ fn put_words<W: Word>(words: &[W], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(bytes_of(words));
 }
 
-/// The words of some bytes.
+/// The words of some bytes; bytes that are no whole word are left out.
 fn words_of<W: Word>(bytes: &[u8]) -> Vec<W> {
-    let mut words = vec![W::from_bits(0); bytes.len() / size_of::<W>()];
-    bytes_of_mut(&mut words).copy_from_slice(bytes);
+    let count = bytes.len() / size_of::<W>();
+    let mut words = vec![W::from_bits(0); count];
+    bytes_of_mut(&mut words).copy_from_slice(&bytes[..count * size_of::<W>()]);
     words
 }
 
