@@ -124,7 +124,7 @@ const SUCCESSES: [&str; 94] = [
 const REPRODUCTIONS: [&str; 5] =
     ["reproduce 1", "reproduce c3", "reproduce cm5 1", "reproduce cm5 8", "reproduce acl 1"];
 
-const FAILURES: [(&str, &str); 30] = [
+const FAILURES: [(&str, &str); 31] = [
     ("sweep pattern:torus --vary words=x", "input"),
     ("sweep pattern:torus --vary words", "usage"),
     ("compile pattern:none", "input"),
