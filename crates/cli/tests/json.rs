@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 94] = [
+const SUCCESSES: [&str; 95] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -45,6 +45,7 @@ const SUCCESSES: [&str; 94] = [
     "run s.json --profile",
     "run two.cset --machine iwarp:4x4 --faults late.faults",
     "run two.cset --machine iwarp:4x4 --faults late.faults --checked",
+    "run two.cset --machine iwarp:4x4 --faults dead.faults --checked --recover",
     "predict pattern:all-to-all --machine cm5:4",
     "predict pattern:random:density=0.4 --machine iwarp:4x4 --measure",
     "predict empty.cset --machine iwarp:4x4 --measure",
@@ -190,6 +191,10 @@ fn folder() -> tempfile::TempDir {
         ("empty.cset", "conset set 1\nset none\n"),
         ("wrong.cset", "conset set 1\nset a\n  c0 => c1 words 9\n"),
         ("late.faults", "cell c0 late 40 at switch 0\nlink c0 -> c1 stalled 9\n"),
+        (
+            "dead.faults",
+            "link c0 -> c1 dead at 560\ncell c8 dead at 600\nlink c0 -> c4 drops word 2\n",
+        ),
         ("triangle.graph", "3 3\n2 3\n1 3\n1 2\n"),
         ("matrix.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n2 1 3.5\n"),
         ("cut.csb", "\u{7f}conset"),

@@ -159,8 +159,8 @@ pub(crate) struct RunArgs {
         value_parser = whole::<u32>(1, u32::MAX.into()),
         allow_negative_numbers = true,
         conflicts_with_all = [
-            "by", "compare", "explain_search", "faults", "faults_seed", "fuse", "profile", "reuse",
-            "time_limit", "trace", "write_partition",
+            "by", "compare", "explain_search", "faults", "faults_seed", "fuse", "profile", "recover",
+            "reuse", "time_limit", "trace", "write_partition",
         ]
     )]
     pub(crate) batches: Option<u32>,
@@ -183,6 +183,11 @@ pub(crate) struct RunArgs {
     /// With faults: send check words with each stream, so that cells also notice changed words.
     #[arg(long)]
     pub(crate) checked: bool,
+    /// With faults: continue after each fault that is noticed. Dead parts are removed from the machine, what is left is
+    /// compiled again, and words that arrived wrongly are sent again. The exit code is 1 if a word between live cells is
+    /// not delivered.
+    #[arg(long)]
+    pub(crate) recover: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -7,11 +7,13 @@ use conset::Compiled;
 use conset::fabric::{
     Detection, FaultExtent, FaultPlan, FaultPlanError, FaultRun, Outcome, run_with_faults,
 };
+use conset::recovery::Recovery;
 use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError};
 use serde::Serialize;
 
 use crate::args::RunArgs;
+use crate::commands::recovery::{self, RecoveryReport};
 use crate::error::CliError;
 use crate::files;
 use crate::text;
@@ -30,6 +32,9 @@ pub(crate) struct FaultReport {
     clock: u64,
     clocks_to_detection: Option<u64>,
     wrong: u64,
+    /// What was done after each fault (`--recover`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<RecoveryReport>,
 }
 
 /// A fault of the plan, and the clock at which it acted first.
@@ -39,11 +44,19 @@ struct FaultRow {
     acted: Option<u64>,
 }
 
+impl FaultRow {
+    fn all(plan: &FaultPlan, acted: &[Option<u64>]) -> Vec<Self> {
+        let rows = plan.faults.iter().zip(acted);
+        rows.map(|(fault, &acted)| Self { fault: fault.to_string(), acted }).collect()
+    }
+}
+
 /// Executes a program with the faults that the arguments name; `None` if they name none.
 pub(crate) fn run(args: &RunArgs, compiled: &Compiled) -> Result<Option<FaultReport>, CliError> {
     if args.faults.is_none() && args.faults_seed.is_none() {
-        if args.checked {
-            let error = InputError::new("--checked", At::Whole, "--checked is for faults");
+        let options = [("--checked", args.checked), ("--recover", args.recover)];
+        if let Some((option, _)) = options.into_iter().find(|option| option.1) {
+            let error = InputError::new(option, At::Whole, format!("{option} is for faults"));
             return Err(error.help("add --faults PLAN or --faults-seed N").into());
         }
         return Ok(None);
@@ -55,17 +68,22 @@ pub(crate) fn run(args: &RunArgs, compiled: &Compiled) -> Result<Option<FaultRep
     }
     let detection = if args.checked { Detection::Checked } else { Detection::Plain };
     let (name, plan) = plan(args, compiled, detection)?;
+    if args.recover {
+        let seed = args.input.seed();
+        let recovery = recovery::run(compiled, (&name, &plan), (seed, detection))?;
+        return Ok(Some(FaultReport::with_recovery(args.checked, &plan, &recovery)));
+    }
     let run = execute(compiled, args.input.seed(), &plan, detection)
         .map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
-    let rows = plan.faults.iter().zip(&run.acted);
     Ok(Some(FaultReport {
         checked: args.checked,
-        plan: rows.map(|(fault, &acted)| FaultRow { fault: fault.to_string(), acted }).collect(),
+        plan: FaultRow::all(&plan, &run.acted),
         outcome: run.outcome.to_string(),
         message: run.fault.as_ref().map(ToString::to_string),
         clock: run.clock,
         clocks_to_detection: run.clocks_to_detection(),
         wrong: run.wrong,
+        recovery: None,
     }))
 }
 
@@ -118,6 +136,23 @@ fn read_plan(path: &Path) -> Result<(String, FaultPlan), CliError> {
 }
 
 impl FaultReport {
+    fn with_recovery(checked: bool, plan: &FaultPlan, recovery: &Recovery) -> Self {
+        let report = RecoveryReport::new(recovery);
+        let fault = recovery.attempts.iter().find_map(|attempt| attempt.fault.as_ref());
+        let first = recovery.acted.iter().flatten().min();
+        let clocks = fault.zip(first).map(|(fault, first)| fault.clock.saturating_sub(*first));
+        Self {
+            checked,
+            plan: FaultRow::all(plan, &recovery.acted),
+            outcome: recovery.outcome.to_string(),
+            message: Some(report.message()),
+            clock: recovery.clock(),
+            clocks_to_detection: clocks,
+            wrong: recovery.wrong_words,
+            recovery: Some(report),
+        }
+    }
+
     /// Writes the plan and the outcome.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for row in &self.plan {
@@ -133,8 +168,11 @@ impl FaultReport {
                 None => writeln!(out, "faults   {} (did not act)", row.fault)?,
             }
         }
+        if let Some(recovery) = &self.recovery {
+            recovery.write(out)?;
+        }
         write!(out, "outcome  {} at clock {}", self.outcome, text::number(self.clock))?;
-        if let Some(clocks) = self.clocks_to_detection {
+        if let Some(clocks) = self.clocks_to_detection.filter(|_| self.recovery.is_none()) {
             write!(out, ", {} clocks after the fault", text::number(clocks))?;
         }
         match &self.message {

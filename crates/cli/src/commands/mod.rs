@@ -14,6 +14,7 @@ pub(crate) mod machines;
 pub(crate) mod patterns;
 pub(crate) mod predict;
 pub(crate) mod profile;
+mod recovery;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod show;
