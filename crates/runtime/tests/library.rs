@@ -166,7 +166,8 @@ fn swap_takes_fewer_clocks_than_the_tree_from_about_where_the_plan_says() {
     }
 }
 
-/// What a program that must fail ends with on each transport, which has to be the same.
+/// What a program that must fail ends with on each transport, which has to be the same. One cell
+/// fails first: of several, which is named depends on time.
 fn error(program: impl Fn(&mut Cell<'_>) -> Result<(), CellError> + Sync) -> String {
     let run = |world: World| message(world.try_run(&program) as Result<_, RunError>);
     let found: Vec<String> = worlds("ring:4").into_iter().map(run).collect();
@@ -186,7 +187,7 @@ fn wrong_uses_are_errors_that_say_what_is_expected() {
             }),
             "c1: message from c0: expected 3 words, found 2",
         ),
-        (error(|cell| cell.send(CellId(4), &[1.0])), "c4"),
+        (error(|cell| if is(0, cell) { cell.send(CellId(4), &[1.0]) } else { Ok(()) }), "c4"),
         (
             error(|cell| if is(2, cell) { cell.receive(CellId(1), &mut [0u8]) } else { Ok(()) }),
             "c2 waits for a message from c1 <- c1 has ended",
@@ -207,13 +208,19 @@ fn wrong_uses_are_errors_that_say_what_is_expected() {
             "c1 waits for a message from any cell",
         ),
         (
-            error(|cell| cell.reduce_with(CellId(0), 3, &mut [0u8; 10], |_, _| ())),
+            error(|cell| match cell.id() {
+                CellId(0) => cell.reduce_with(CellId(0), 3, &mut [0u8; 10], |_, _| ()),
+                _ => Ok(()),
+            }),
             "an array of 10 words: expected a multiple of the block of 3 words",
         ),
         (
             error(|cell| {
                 let plan = ReducePlan::Swap { radices: vec![3, 2] };
-                cell.reduce_by(&plan, CellId(0), 1, &mut [0u8; 10], |_, _| ())
+                match cell.id() {
+                    CellId(0) => cell.reduce_by(&plan, CellId(0), 1, &mut [0u8; 10], |_, _| ()),
+                    _ => Ok(()),
+                }
             }),
             "does not fit 4 live cells",
         ),
