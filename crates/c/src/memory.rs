@@ -41,7 +41,7 @@ pub(crate) unsafe fn write<T>(place: *mut T, name: &str, value: T) -> Result<(),
     Ok(())
 }
 
-fn check_array<T>(pointer: *const T, count: usize, name: &str) -> Result<(), CallFault> {
+pub(crate) fn check_array<T>(pointer: *const T, count: usize, name: &str) -> Result<(), CallFault> {
     check_pointer(pointer, name)?;
     let bytes =
         count.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX.unsigned_abs());

@@ -11,7 +11,7 @@ use crate::cell::{ConsetCell, call};
 use crate::entry::{enter, enter_for};
 use crate::handle::{self, Handle, Tagged, value};
 use crate::image::ConsetConnection;
-use crate::memory::{array, array_mut, check_pointer, lists_of, typed, write};
+use crate::memory::{array, array_mut, check_array, check_pointer, lists_of, typed, write};
 use crate::status::CallFault;
 
 /// Words of any type, for a caller that knows the type.
@@ -188,7 +188,10 @@ pub unsafe extern "C" fn conset_exchange_sized(
             let sizes = array_mut(incoming_words, connections.len(), "incoming_words")?;
             typed!(number_type, W => {
                 let outgoing = lists_or_none(count, first, words.cast::<W>())?;
-                check_pointer_of(incoming.cast::<W>(), most)?;
+                // Before the cell waits for others; nothing may be borrowed while words are read.
+                if most > 0 {
+                    check_array(incoming.cast::<W>(), most, "incoming")?;
+                }
                 let found = cell.exchange_sized(index(set), &outgoing)?;
                 // Now that nothing is read any more.
                 let mut rest = array_mut(incoming.cast::<W>(), most, "incoming")?;
@@ -202,11 +205,6 @@ pub unsafe extern "C" fn conset_exchange_sized(
             })
         })
     }
-}
-
-/// Checks the address of an array before the cell waits for others.
-fn check_pointer_of<T>(incoming: *mut T, count: usize) -> Result<(), CallFault> {
-    if count == 0 { Ok(()) } else { check_pointer(incoming, "incoming") }
 }
 
 /// Begins to record what a cell sends.

@@ -321,7 +321,16 @@ pub(crate) enum ExchangeData<'a> {
     Checked(CheckedPayload<'a>),
 }
 
-impl ExchangeData<'_> {
+impl<'a> ExchangeData<'a> {
+    /// Data with check words, for the exchange with this number.
+    pub(crate) fn with_check_words(
+        data: &'a mut SetBuffers,
+        image: &SetImage,
+        number: u64,
+    ) -> Self {
+        Self::Checked(CheckedPayload::new(data, StreamTable::new(image, number)))
+    }
+
     pub(crate) fn payload(&mut self) -> &mut dyn Payload {
         match self {
             Self::Unchecked(data) => &mut **data,
@@ -329,7 +338,7 @@ impl ExchangeData<'_> {
         }
     }
 
-    pub(crate) fn checked(&self) -> Option<&CheckedPayload<'_>> {
+    pub(crate) fn checked(&self) -> Option<&CheckedPayload<'a>> {
         match self {
             Self::Unchecked(_) => None,
             Self::Checked(data) => Some(data),

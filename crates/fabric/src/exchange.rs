@@ -228,9 +228,7 @@ impl Fabric {
         data: &mut SetBuffers,
     ) -> Result<ExchangeReport, Fault> {
         self.options.detection = Detection::Checked;
-        self.execute(set, |image, number| {
-            ExchangeData::Checked(CheckedPayload::new(data, StreamTable::new(image, number)))
-        })
+        self.execute(set, |image, number| ExchangeData::with_check_words(data, image, number))
     }
 
     fn execute<'a>(
@@ -239,16 +237,23 @@ impl Fabric {
         data: impl FnOnce(&SetImage, u64) -> ExchangeData<'a>,
     ) -> Result<ExchangeReport, Fault> {
         let image = self.image.clone();
-        let mut run = SetExecution::new(set, self.set_image(&image, set)?);
-        let mut data = data(run.image, self.exchanges);
-        self.exchanges += 1;
+        let (mut run, mut data) = self.begin(&image, set, data)?;
         self.run_phases(&mut run, &mut data)?;
         Ok(ExchangeReport::new(run.image.set.name(), run.phases))
     }
 
-    fn set_image<'a>(&self, image: &'a Image, set: usize) -> Result<&'a SetImage, Fault> {
+    /// Begins the next exchange: its set, and the data for this set and the number of the exchange.
+    fn begin<'i, 'a>(
+        &mut self,
+        image: &'i Image,
+        set: usize,
+        data: impl FnOnce(&SetImage, u64) -> ExchangeData<'a>,
+    ) -> Result<(SetExecution<'i>, ExchangeData<'a>), Fault> {
         let none = FaultKind::NoSet { index: set, sets: image.sets().len() };
-        image.sets().get(set).ok_or_else(|| self.fault("<image>", None, none))
+        let set_image = image.sets().get(set).ok_or_else(|| self.fault("<image>", None, none))?;
+        let data = data(set_image, self.exchanges);
+        self.exchanges += 1;
+        Ok((SetExecution::new(set, set_image), data))
     }
 
     /// Executes the phases of a set in order.

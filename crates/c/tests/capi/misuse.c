@@ -1,4 +1,5 @@
 /* What is wrong is an error with a text, never a crash and never a hang. */
+#include "expect.h"
 #include <conset.h>
 #include <pthread.h>
 #include <sched.h>
@@ -7,21 +8,6 @@
 #include <string.h>
 
 enum { CELLS = 4 };
-
-static int failures;
-
-/* `status` is `expected`, and the error text has `says` in it. */
-static void expect_at(int line, int status, int expected, const char *says)
-{
-    /* Nor does a text advise what is no part of this interface. */
-    const int strange = strstr(conset_error(), "--") != NULL || strstr(conset_error(), "::") != NULL;
-    if (status == expected && (expected == CONSET_OK || (strstr(conset_error(), says) && !strange)))
-        return;
-    failures++;
-    fprintf(stderr, "line %d: expected %d (%s) with `%s`, found %d with `%s`\n", line, expected,
-            conset_status_text(expected), says, status, conset_error());
-}
-#define EXPECT(status, expected, says) expect_at(__LINE__, status, expected, says)
 
 static conset_image *image;
 static conset_layout *layout;

@@ -1,25 +1,12 @@
 /* Wrong uses of epochs, exchanges with unknown partners, messages, collectives without trees and
  * recorded sets: errors with a text that names cell and reason, never a crash and never a hang. */
+#include "expect.h"
 #include <conset.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CELLS = 4, ODD = 2 };
-
-static int failures;
-
-/* `status` is `expected`, and the error text has `says` in it and advises what is in C. */
-static void expect_at(int line, int status, int expected, const char *says)
-{
-    const int strange = strstr(conset_error(), "--") != NULL || strstr(conset_error(), "::") != NULL;
-    if (status == expected && (expected == CONSET_OK || (strstr(conset_error(), says) && !strange)))
-        return;
-    failures++;
-    fprintf(stderr, "line %d: expected %d (%s) with `%s`, found %d with `%s`\n", line, expected,
-            conset_status_text(expected), says, status, conset_error());
-}
-#define EXPECT(status, expected, says) expect_at(__LINE__, status, expected, says)
 
 static conset_epoch *kept;
 

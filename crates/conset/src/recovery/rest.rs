@@ -92,7 +92,7 @@ impl RestSet {
                 connections.push(RestConnection { original: row.original, runs });
             }
         }
-        Self { connections, ..self.clone() }
+        Self { number: self.number, connections, lost: self.lost.clone() }
     }
 
     /// Removes the connections that begin or end at a dead cell of a machine. Returns their ids in the original set and

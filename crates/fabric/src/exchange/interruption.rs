@@ -18,7 +18,7 @@ use std::sync::Arc;
 use conset_ir::{CellId, ConnectionId, Image, LinkId, PhaseId};
 
 use super::{Fabric, SetExecution};
-use crate::detection::{CheckedPayload, Detection, ExchangeData, StreamTable};
+use crate::detection::{Detection, ExchangeData};
 use crate::engine::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::injection::Part;
@@ -76,21 +76,14 @@ impl Fabric {
         data: &mut SetBuffers,
     ) -> Result<ExchangeReport, Box<Interruption>> {
         let image = self.image.clone();
-        let set_image = match self.set_image(&image, set) {
-            Ok(set_image) => set_image,
-            Err(fault) => return Err(Box::new(self.interruption(fault))),
-        };
-        let mut data = match self.options.detection {
-            Detection::Checked => {
-                let table = StreamTable::new(set_image, self.exchanges);
-                ExchangeData::Checked(CheckedPayload::new(data, table))
-            }
+        let detection = self.options.detection;
+        let begun = self.begin(&image, set, |image, number| match detection {
+            Detection::Checked => ExchangeData::with_check_words(data, image, number),
             _ => ExchangeData::Unchecked(data),
-        };
-        self.exchanges += 1;
-        let mut run = SetExecution::new(set, set_image);
+        });
+        let (mut run, mut data) = begun.map_err(|fault| Box::new(self.interruption(fault)))?;
         match self.run_phases(&mut run, &mut data) {
-            Ok(()) => Ok(ExchangeReport::new(set_image.set.name(), run.phases)),
+            Ok(()) => Ok(ExchangeReport::new(run.image.set.name(), run.phases)),
             Err(fault) => Err(Box::new(self.drain(run, fault, &mut data))),
         }
     }

@@ -280,7 +280,6 @@ impl Cell<'_> {
                 return Ok(());
             }
         };
-        let number = last.number;
         let own = self.array.replace(deferred.array);
         let result = self.in_context(deferred.context, |cell| {
             let (bytes, op) = started.parts();
@@ -288,9 +287,8 @@ impl Cell<'_> {
         });
         self.array = own;
         result?;
-        let row = self.reductions.active.iter().position(|reduction| reduction.number == number);
-        if let Some(row) = row {
-            self.reductions.active[row].stage = Stage::Done(started);
+        if let Some(last) = self.reductions.active.last_mut() {
+            last.stage = Stage::Done(started);
         }
         Ok(())
     }
