@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds conset's C library and installs it below PREFIX:
 #
-#   install.sh PREFIX [--mpi] [--profile PROFILE]
+#   install.sh PREFIX [--mpi] [--profile PROFILE] [-- CARGO ARGUMENTS]
 #
 #   include/conset.h                 the interface
 #   lib/libconset.so.X.Y.Z           the shared library, with links libconset.so.X and libconset.so
@@ -10,7 +10,8 @@
 #   share/conset/conset.f90          the Fortran module, to be compiled with one's own compiler
 #
 # --mpi takes MPI as a transport along; MPICC names the MPI library's compiler, mpicc unless set.
-# --profile names a profile of cargo's, release unless given.
+# --profile names a profile of cargo's, release unless given. Behind `--` is another command of cargo's
+# that builds the library, in place of `build -p conset-c`.
 set -eu
 
 usage() {
@@ -23,6 +24,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --mpi) features=mpi ;;
     --profile) [ $# -gt 1 ] || usage; shift; profile=$1 ;;
+    --) shift; break ;;
     -*) usage ;;
     *) [ -z "$prefix" ] || usage; prefix=$1 ;;
     esac
@@ -37,7 +39,8 @@ cd "$here"
 # Cargo's messages say where the libraries are, and which system libraries the static one needs.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-cargo build -p conset-c --locked --profile "$profile" --features "$features" \
+[ $# -gt 0 ] || set -- build -p conset-c
+cargo "$@" --locked --profile "$profile" --features "$features" \
     --message-format=json-render-diagnostics >"$log"
 built() {
     grep '"name":"conset_c"' "$log" | grep -o "\"[^\"]*/libconset_c$1\"" | tail -n 1 | tr -d '"'

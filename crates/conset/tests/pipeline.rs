@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use common::case;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_compiles_verifies_runs_and_delivers((machine, set, seed) in case()) {

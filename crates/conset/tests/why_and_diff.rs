@@ -330,7 +330,7 @@ fn connections_and_machines_that_change_are_told() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
     fn what_why_proposes_verifies_and_costs_what_it_says(

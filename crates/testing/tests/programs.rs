@@ -14,8 +14,11 @@ use conset::ir::{Connection, ConnectionSet, Duplex};
 use conset::{Algorithm, Objective};
 use conset_testing::{Case, CaseKind, check};
 
-/// Number of programs of any kind in every test run.
+/// Number of programs of any kind whose features are counted.
 const PROGRAMS: u64 = 1200;
+
+/// How many of them are compiled and run in every test run; `conset soak` runs the others.
+const CHECKED: u64 = 300;
 
 /// Number of failing programs that are printed.
 const MAX_SHOWN: usize = 5;
@@ -91,7 +94,7 @@ fn the_programs_cover_the_documented_range() {
 
 #[test]
 fn any_program_is_compiled_and_every_word_arrives() {
-    all_hold(0..PROGRAMS, CaseKind::Any);
+    all_hold(0..CHECKED, CaseKind::Any);
 }
 
 #[test]

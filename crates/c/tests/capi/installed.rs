@@ -17,12 +17,13 @@ fn prefix() -> &'static Path {
         let prefix = folder("prefix");
         let mut install = Command::new("sh");
         install.arg(here().join("install.sh")).arg(&prefix);
-        if cfg!(debug_assertions) {
-            // What this test was built with is there already.
-            install.args(["--profile", "dev"]);
-        }
         if cfg!(feature = "mpi") {
             install.arg("--mpi");
+        }
+        if cfg!(debug_assertions) {
+            // The library of this test is there already: as a part of the workspace, whose packages
+            // choose features of dependencies together.
+            install.args(["--profile", "dev", "--", "test", "--workspace", "--test", "capi", "--no-run"]);
         }
         let said = succeed(&mut install);
         assert!(said.contains("installed conset"), "{said}");
