@@ -52,6 +52,8 @@ pub struct TranslationConfig {
     pub share: u64,
     /// Filling slots one after the other takes `1 / filled` of the budget.
     pub filled: u64,
+    /// The search ends at a plan that is above the bound by at most `1 / worth` of it.
+    pub worth: u64,
     /// The maximum of items times slots of a packing.
     pub most: u64,
     /// The weights of the packing search, for one class of cells and for several.
@@ -64,6 +66,7 @@ impl Default for TranslationConfig {
             slack: 16,
             share: 6,
             filled: 3,
+            worth: 64,
             most: 1 << 22,
             weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
                 growth: 800,
@@ -76,13 +79,13 @@ impl Default for TranslationConfig {
 }
 
 /// The default work budget for a problem, in units of 1024 array entries: proportional to the
-/// number of connections, about half a second at most.
+/// number of connections, about two seconds at most.
 pub fn budget(problem: &Problem<'_>) -> u64 {
     (to_u64(problem.set.len()) * PER_CONNECTION).clamp(BUDGET / 8, BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 10;
-const BUDGET: u64 = 3 << 20;
+const BUDGET: u64 = 9 << 18;
 
 /// Plans a set for the least time.
 ///
@@ -236,10 +239,7 @@ impl<'a> TranslationSearch<'a> {
     /// Plans with decreasing numbers of slots, starting above the bound.
     fn plan_slots(&mut self) {
         let fewest = self.fewest_slots();
-        let slot = self.slot();
-        let floor = |slots: u32| {
-            u64::from(self.problem.bounds.phases) * self.problem.switch + u64::from(slots) * slot
-        };
+        let floor = self.floor(fewest);
         let mut slots: Option<u32> = None;
         let mut is_filled = false;
         let (mut from, mut most) = (fewest, fewest + fewest / self.config.slack + 1);
@@ -250,10 +250,11 @@ impl<'a> TranslationSearch<'a> {
             let least = periods.first().map_or(0, |period| period.classes);
             // Of numbers of slots at most this did not succeed; they are tried again, for longer.
             let mut stuck = 0;
-            while self.left > 0 && !self.problem.interrupt.is_requested() {
+            while !self.is_over(floor) {
                 let best = self.best.as_ref().map_or(u64::MAX, |best| best.clocks);
                 periods.retain(|period| {
-                    slots.is_none_or(|slots| period.period < slots) && floor(period.period) < best
+                    slots.is_none_or(|slots| period.period < slots)
+                        && self.floor(period.period) < best
                 });
                 let mut open = (0..periods.len()).filter(|&row| periods[row].period > stuck);
                 let Some(first) = open.next() else {
@@ -291,8 +292,7 @@ impl<'a> TranslationSearch<'a> {
                 }
             }
             (from, most) = (most + 1, most + most / self.config.slack + 1);
-            let is_over = self.left == 0 || self.problem.interrupt.is_requested();
-            if slots.is_some() || is_over || from >= fewest.saturating_mul(2) {
+            if slots.is_some() || self.is_over(floor) || from >= fewest.saturating_mul(2) {
                 break;
             }
         }
@@ -318,7 +318,7 @@ impl<'a> TranslationSearch<'a> {
             .map(|load| load * TIGHT >= f64::from(fewest))
             .collect();
         let until = self.left - self.left / self.config.filled;
-        while self.left > until && !self.problem.interrupt.is_requested() {
+        while self.left > until && !self.is_over(self.floor(fewest)) {
             let (places, slots) = fill(&packing.items, &tight, &mut self.left, &mut self.rng);
             let loads = packing.items.loads(|item| places[item].is_none());
             let need = to_u32(truncate(loads.into_iter().fold(0.0, f64::max).round()));
@@ -367,6 +367,21 @@ impl<'a> TranslationSearch<'a> {
                 }
             }
         }
+    }
+
+    /// The clocks of so many slots in the fewest phases: what no plan with them goes below.
+    fn floor(&self, slots: u32) -> u64 {
+        let switches = u64::from(self.problem.bounds.phases) * self.problem.switch;
+        switches + u64::from(slots) * self.slot()
+    }
+
+    /// Whether the search ends: the budget is used up, or what could still be gained over the best
+    /// plan is less than its worth.
+    fn is_over(&self, floor: u64) -> bool {
+        let is_near = |plan: &Plan| plan.clocks <= floor + floor / self.config.worth;
+        self.left == 0
+            || self.problem.interrupt.is_requested()
+            || self.best.as_ref().is_some_and(is_near)
     }
 
     fn take(&mut self, plan: Option<Plan>) {

@@ -23,7 +23,16 @@ fn prefix() -> &'static Path {
         if cfg!(debug_assertions) {
             // The library of this test is there already: as a part of the workspace, whose packages
             // choose features of dependencies together.
-            install.args(["--profile", "dev", "--", "test", "--workspace", "--test", "capi", "--no-run"]);
+            install.args([
+                "--profile",
+                "dev",
+                "--",
+                "test",
+                "--workspace",
+                "--test",
+                "capi",
+                "--no-run",
+            ]);
         }
         let said = succeed(&mut install);
         assert!(said.contains("installed conset"), "{said}");

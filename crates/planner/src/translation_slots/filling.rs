@@ -11,13 +11,13 @@
 //! take it (Knuth, Dancing Links, 2000). Sets of arrays are bit sets.
 
 use conset_ir::convert::{index, to_u32, to_u64};
-use rand::seq::SliceRandom;
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::packing::{ItemPlacement, Items};
 
 /// The maximum number of items considered for a slot.
-const SAMPLE: usize = 1 << 11;
+const SAMPLE: usize = 1 << 10;
 
 /// The arrays examined for a slot before one more idle array is allowed, and those of a unit of
 /// work.
@@ -30,6 +30,8 @@ const HOLES: u32 = 4;
 /// Items with each of their choices, and the arrays that these take.
 struct Pieces {
     of: Vec<(u32, u32)>,
+    /// The first piece of each item, and the number of pieces.
+    items_first: Vec<u32>,
     first: Vec<u32>,
     arrays: Vec<u32>,
     /// The arrays once more, as `words` words of bits for each piece.
@@ -61,10 +63,12 @@ pub(super) fn fill(
     rng: &mut ChaCha8Rng,
 ) -> (Vec<Option<ItemPlacement>>, u32) {
     let pieces = Pieces::new(items);
-    let mut live: Vec<u32> = (0..to_u32(pieces.of.len())).collect();
+    let mut live = LivePieces::new(&pieces);
     let mut places = vec![None; items.row_of.len()];
     let mut open = vec![0u64; tight.len()];
     pieces.arrays.iter().for_each(|&array| open[index(array)] += 1);
+    let mut some: Vec<(u64, u32)> = Vec::with_capacity(SAMPLE);
+    let mut sample = Vec::with_capacity(SAMPLE);
     let mut slot = PartialSlot {
         pieces: &pieces,
         tight,
@@ -75,19 +79,19 @@ pub(super) fn fill(
         spare: Vec::new(),
     };
     let mut slots = 0;
-    while *budget > 0 && !live.is_empty() && slot.holes <= HOLES {
-        let most = SAMPLE.min(live.len());
-        let (some, _) = live.partial_shuffle(rng, most);
-        some.sort_by_cached_key(|&piece| {
+    while *budget > 0 && !live.pieces.is_empty() && slot.holes <= HOLES {
+        some.clear();
+        some.extend(live.draw(SAMPLE, rng).iter().map(|&piece| {
             let each = pieces.arrays(piece).iter().map(|&array| open[index(array)].pow(2));
-            std::cmp::Reverse(each.sum::<u64>())
-        });
-        let some = some.to_vec();
+            (u64::MAX - each.sum::<u64>(), piece)
+        }));
+        some.sort_unstable();
+        sample.clear();
+        sample.extend(some.iter().map(|&(_, piece)| piece));
         slot.left = EXPANSION_BUDGET;
         slot.chosen.clear();
-        let is_filled = slot.fill(&some, &vec![0; pieces.words]);
-        let work = EXPANSION_BUDGET - slot.left + to_u64(live.len());
-        *budget = budget.saturating_sub(work.div_ceil(UNIT));
+        let is_filled = slot.fill(&sample, &vec![0; pieces.words]);
+        *budget = budget.saturating_sub((EXPANSION_BUDGET - slot.left).div_ceil(UNIT));
         if !is_filled {
             slot.holes += 1;
             continue;
@@ -95,24 +99,58 @@ pub(super) fn fill(
         for &piece in &slot.chosen {
             let (item, choice) = pieces.of[index(piece)];
             places[index(item)] = Some(ItemPlacement { choice, time: slots });
+            for piece in pieces.of_item(item) {
+                live.remove(piece);
+                pieces.arrays(piece).iter().for_each(|&array| open[index(array)] -= 1);
+            }
         }
         slots += 1;
-        live.retain(|&piece| {
-            let is_open = places[index(pieces.of[index(piece)].0)].is_none();
-            let gone = if is_open { &[] } else { pieces.arrays(piece) };
-            gone.iter().for_each(|&array| open[index(array)] -= 1);
-            is_open
-        });
     }
     (places, slots)
+}
+
+/// The pieces of items without a place, in any order, and where each piece is among them.
+struct LivePieces {
+    pieces: Vec<u32>,
+    at: Vec<u32>,
+}
+
+impl LivePieces {
+    fn new(pieces: &Pieces) -> Self {
+        let pieces: Vec<u32> = (0..to_u32(pieces.of.len())).collect();
+        Self { at: pieces.clone(), pieces }
+    }
+
+    /// Draws up to `most` pieces, each as likely as the others.
+    fn draw(&mut self, most: usize, rng: &mut ChaCha8Rng) -> &[u32] {
+        let most = most.min(self.pieces.len());
+        for place in 0..most {
+            self.swap(place, rng.random_range(place..self.pieces.len()));
+        }
+        &self.pieces[..most]
+    }
+
+    fn remove(&mut self, piece: u32) {
+        self.swap(index(self.at[index(piece)]), self.pieces.len() - 1);
+        self.pieces.pop();
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.pieces.swap(a, b);
+        for place in [a, b] {
+            self.at[index(self.pieces[place])] = to_u32(place);
+        }
+    }
 }
 
 impl Pieces {
     fn new(items: &Items) -> Self {
         let words = items.capacity.len().div_ceil(64);
         let (of, arrays, masks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut this = Self { of, first: vec![0], arrays, masks, words };
+        let items_first = Vec::with_capacity(items.row_of.len() + 1);
+        let mut this = Self { of, items_first, first: vec![0], arrays, masks, words };
         for (item, &row) in items.row_of.iter().enumerate() {
+            this.items_first.push(to_u32(this.of.len()));
             for (choice, way) in items.choices[index(row)].iter().enumerate() {
                 let mask = this.masks.len();
                 this.masks.resize(mask + words, 0);
@@ -124,7 +162,13 @@ impl Pieces {
                 this.first.push(to_u32(this.arrays.len()));
             }
         }
+        this.items_first.push(to_u32(this.of.len()));
         this
+    }
+
+    /// The pieces of an item: one for each of its choices.
+    fn of_item(&self, item: u32) -> std::ops::Range<u32> {
+        self.items_first[index(item)]..self.items_first[index(item) + 1]
     }
 
     fn arrays(&self, piece: u32) -> &[u32] {
