@@ -16,7 +16,9 @@
 //! Then the same pattern with work in between: an exchange and work about as long, one after the
 //! other, and the work between the exchange's begin and its end. Where all cores are busy with the
 //! work of the cells, nothing is left to hide: the table also counts the exchanges that had arrived
-//! when the work was done.
+//! when the work was done, and has the same by hand (`MPI_Irecv`, `MPI_Isend`, work, `MPI_Waitall`).
+//! The last rows of each part are without work: what it costs to start and complete an exchange, beside
+//! one call.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -231,7 +233,7 @@ fn overlap_table(comm: &Comm, channels: u32) {
     let plan = Plan::new(&image, 0, layout, 1).expect("the layout is the set's");
     let world = World::new(image.clone()).on(Transport::Mpi(comm.clone()));
     let idle = Baseline::new(&[], &[], &[]);
-    let mut ways: [Vec<f64>; 6] = Default::default();
+    let mut ways: [Vec<f64>; 2 * WAYS] = Default::default();
     let mut arrived = [0.0; 2];
     for _ in 0..BLOCKS {
         let (over_mpi, _) =
@@ -256,24 +258,37 @@ fn overlap_table(comm: &Comm, channels: u32) {
     }
     println!("{:<36}{:>11}{:>11}{:>20}", "with work", "median us", "least us", "of one by one");
     let names = ["over MPI", "on threads"];
-    for ((name, ways), arrived) in names.iter().zip(ways.chunks(3)).zip(arrived) {
-        for (what, own) in
-            ["exchange, work", "begin, work, end", "begin, work, test, end"].iter().zip(ways)
+    for ((name, ways), arrived) in names.iter().zip(ways.chunks(WAYS)).zip(arrived) {
+        for (row, (what, own)) in
+            NAMES.iter().zip(ways).enumerate().filter(|row| !row.1.1.is_empty())
         {
             let least = own.iter().copied().fold(f64::INFINITY, f64::min);
-            let of_first = median(own.iter().zip(&ways[0]).map(|(a, b)| a / b));
+            let of = median(own.iter().zip(&ways[ONE_BY_ONE[row]]).map(|(a, b)| a / b));
             let us = median(own.iter().copied());
-            println!("{:<36}{us:>11.1}{least:>11.1}{of_first:>20.3}", format!("{what} {name}"));
+            println!("{:<36}{us:>11.1}{least:>11.1}{of:>20.3}", format!("{what} {name}"));
         }
         println!("    arrived when the work was done: {:.0} of 100 (cell 0)", 100.0 * arrived);
     }
 }
 
+/// Ways to exchange with work, and without.
+const WAYS: usize = 7;
+const NAMES: [&str; WAYS] = [
+    "exchange, work",
+    "begin, work, end",
+    "begin, work, test, end",
+    "by hand: exchange, work",
+    "by hand: begin, work, end",
+    "exchange alone",
+    "begin, end alone",
+];
+/// The way with which each is compared.
+const ONE_BY_ONE: [usize; WAYS] = [0, 0, 0, 3, 3, 5, 5];
+
 /// An exchange with work.
 struct WithWork {
-    /// Microseconds at each turn: one after the other, the work between begin and end, and the same
-    /// with a test before the end.
-    times: [Vec<f64>; 3],
+    /// Microseconds at each turn, by way; nothing by hand on threads.
+    times: [Vec<f64>; WAYS],
     /// The share of the tests that found everything there: what is done before the end.
     arrived: f64,
 }
@@ -298,24 +313,47 @@ fn with_work(cell: &mut Cell<'_>, plan: &Plan, over_mpi: bool) -> Result<WithWor
     let start = Instant::now();
     let mut value = work(1.0, STEPS);
     let steps = (exchange * share / start.elapsed().as_secs_f64() * f64::from(STEPS)) as u32;
-    let mut times: [Vec<f64>; 3] = Default::default();
+    let part = Part::new(cell)?;
+    let by_hand = over_mpi.then(|| Baseline::new(&part.neighbours, &part.gather, &part.scatter));
+    let mut own = part.vector;
+    let mut times: [Vec<f64>; WAYS] = Default::default();
     let (mut tests, mut arrived) = (0u32, 0u32);
     for turn in 0..TURNS / 4 + 1 {
         for (way, times) in times.iter_mut().enumerate() {
+            if by_hand.is_none() && NAMES[way].starts_with("by hand") {
+                continue;
+            }
             meet();
             let start = Instant::now();
             for _ in 0..ROUNDS {
-                if way == 0 {
-                    cell.exchange_nodes(plan, Op::Copy, &mut x)?;
-                    value = work(value, steps);
-                } else {
-                    let token = cell.start(plan, Op::Copy, &x)?;
-                    value = work(value, steps);
-                    if way == 2 {
-                        tests += 1;
-                        arrived += u32::from(cell.test(&token)?);
+                match (way, &by_hand) {
+                    (0, _) => {
+                        cell.exchange_nodes(plan, Op::Copy, &mut x)?;
+                        value = work(value, steps);
                     }
-                    cell.wait(plan, token, &mut x)?;
+                    (1 | 2, _) => {
+                        let token = cell.start(plan, Op::Copy, &x)?;
+                        value = work(value, steps);
+                        if way == 2 {
+                            tests += 1;
+                            arrived += u32::from(cell.test(&token)?);
+                        }
+                        cell.wait(plan, token, &mut x)?;
+                    }
+                    (3, Some(by_hand)) => {
+                        by_hand.naive(&mut own, 1);
+                        value = work(value, steps);
+                    }
+                    (4, Some(by_hand)) => {
+                        by_hand.start(&own);
+                        value = work(value, steps);
+                        by_hand.complete(&mut own);
+                    }
+                    (5, _) => cell.exchange_nodes(plan, Op::Copy, &mut x)?,
+                    _ => {
+                        let token = cell.start(plan, Op::Copy, &x)?;
+                        cell.wait(plan, token, &mut x)?;
+                    }
                 }
             }
             meet();

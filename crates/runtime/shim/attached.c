@@ -195,6 +195,12 @@ void conset_wire_free(struct conset_wire *w, int *freed)
 
 /* ---- Operations of a set-up: one request each ---- */
 
+/* Words of messages have 4 or 8 bytes. */
+static MPI_Datatype word_of(int bytes)
+{
+    return bytes == 4 ? MPI_UINT32_T : MPI_UINT64_T;
+}
+
 struct conset_operation_request {
     MPI_Request request;
 };
@@ -219,9 +225,9 @@ int conset_operation_test(struct conset_operation_request *r, int *done)
 
 /* A send that is done when the receiver has begun to receive. */
 int conset_synchronous_send(struct conset_comm *c, struct conset_operation_request *r,
-                            const uint64_t *words, int count, int peer, int tag)
+                            const void *words, int count, int bytes, int peer, int tag)
 {
-    return MPI_Issend(words, count, MPI_UINT64_T, peer, tag, comm_of(c), &r->request);
+    return MPI_Issend(words, count, word_of(bytes), peer, tag, comm_of(c), &r->request);
 }
 
 int conset_enter_barrier(struct conset_comm *c, struct conset_operation_request *r)
@@ -245,7 +251,7 @@ int conset_broadcast_words(struct conset_comm *c, struct conset_operation_reques
 
 /* Who has sent the next message with a tag, and how many words it has; *peer is -1 if there is none.
  * `from` is a rank, or -1 for any. */
-int conset_look(struct conset_comm *c, int from, int tag, int *peer, int *words)
+int conset_look(struct conset_comm *c, int from, int tag, int bytes, int *peer, int *words)
 {
     MPI_Status status;
     int found = 0;
@@ -254,11 +260,11 @@ int conset_look(struct conset_comm *c, int from, int tag, int *peer, int *words)
     if (code != MPI_SUCCESS || !found)
         return code;
     *peer = status.MPI_SOURCE;
-    return MPI_Get_count(&status, MPI_UINT64_T, words);
+    return MPI_Get_count(&status, word_of(bytes), words);
 }
 
 /* Receives a message that conset_look has found. */
-int conset_take(struct conset_comm *c, uint64_t *words, int count, int peer, int tag)
+int conset_take(struct conset_comm *c, void *words, int count, int bytes, int peer, int tag)
 {
-    return MPI_Recv(words, count, MPI_UINT64_T, peer, tag, comm_of(c), MPI_STATUS_IGNORE);
+    return MPI_Recv(words, count, word_of(bytes), peer, tag, comm_of(c), MPI_STATUS_IGNORE);
 }

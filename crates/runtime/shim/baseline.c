@@ -65,19 +65,30 @@ static void unpack(struct conset_baseline *b, double *x)
         x[b->scatter[i]] += b->in[i];
 }
 
-void conset_baseline_naive(struct conset_baseline *b, double *x, int rounds)
+/* The two halves of an exchange, between which a program can compute. */
+void conset_baseline_start(struct conset_baseline *b, const double *x)
 {
     int n = b->neighbours;
+    for (int i = 0; i < n; i++)
+        MPI_Irecv(b->in + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE, b->ranks[i], 2,
+                  b->comm, &b->fresh[i]);
+    pack(b, x);
+    for (int i = 0; i < n; i++)
+        MPI_Isend(b->out + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE, b->ranks[i], 2,
+                  b->comm, &b->fresh[n + i]);
+}
+
+void conset_baseline_complete(struct conset_baseline *b, double *x)
+{
+    MPI_Waitall(2 * b->neighbours, b->fresh, MPI_STATUSES_IGNORE);
+    unpack(b, x);
+}
+
+void conset_baseline_naive(struct conset_baseline *b, double *x, int rounds)
+{
     while (rounds-- > 0) {
-        for (int i = 0; i < n; i++)
-            MPI_Irecv(b->in + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE, b->ranks[i],
-                      2, b->comm, &b->fresh[i]);
-        pack(b, x);
-        for (int i = 0; i < n; i++)
-            MPI_Isend(b->out + b->first[i], b->first[i + 1] - b->first[i], MPI_DOUBLE,
-                      b->ranks[i], 2, b->comm, &b->fresh[n + i]);
-        MPI_Waitall(2 * n, b->fresh, MPI_STATUSES_IGNORE);
-        unpack(b, x);
+        conset_baseline_start(b, x);
+        conset_baseline_complete(b, x);
     }
 }
 

@@ -19,6 +19,8 @@ unsafe extern "C" {
         gather: *const u32,
         scatter: *const u32,
     ) -> *mut Raw;
+    fn conset_baseline_start(baseline: *mut Raw, x: *const f64);
+    fn conset_baseline_complete(baseline: *mut Raw, x: *mut f64);
     fn conset_baseline_naive(baseline: *mut Raw, x: *mut f64, rounds: c_int);
     fn conset_baseline_naive_float(baseline: *mut Raw, x: *mut f32, rounds: c_int);
     fn conset_baseline_persistent(baseline: *mut Raw, x: *mut f64, rounds: c_int);
@@ -92,6 +94,20 @@ impl Baseline {
         assert!(x.len() >= self.words);
         // SAFETY: all positions are in the vector.
         unsafe { conset_baseline_naive(self.raw, x.as_mut_ptr(), to_c_int(rounds)) };
+    }
+
+    /// The first half of [`Baseline::naive`]: all messages are started, and the program can compute.
+    pub fn start(&self, x: &[f64]) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector; it is packed before this returns.
+        unsafe { conset_baseline_start(self.raw, x.as_ptr()) };
+    }
+
+    /// The second half, after [`Baseline::start`].
+    pub fn complete(&self, x: &mut [f64]) {
+        assert!(x.len() >= self.words);
+        // SAFETY: all positions are in the vector.
+        unsafe { conset_baseline_complete(self.raw, x.as_mut_ptr()) };
     }
 
     /// [`Baseline::naive`] with `MPI_FLOAT`.

@@ -1,6 +1,6 @@
 //! The functions of `shim/attached.c`. Each returns an MPI error code, 0 for success.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use crate::mpi::ffi::RawComm;
 
@@ -50,8 +50,9 @@ unsafe extern "C" {
     pub(super) fn conset_synchronous_send(
         comm: *mut RawComm,
         operation: *mut RawOperation,
-        words: *const u64,
+        words: *const c_void,
         count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
     ) -> c_int;
@@ -74,13 +75,15 @@ unsafe extern "C" {
         comm: *mut RawComm,
         from: c_int,
         tag: c_int,
+        bytes: c_int,
         peer: *mut c_int,
         words: *mut c_int,
     ) -> c_int;
     pub(super) fn conset_take(
         comm: *mut RawComm,
-        words: *mut u64,
+        words: *mut c_void,
         count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
     ) -> c_int;

@@ -55,19 +55,30 @@ pub(super) fn wait_for(
     Ok(())
 }
 
+/// Words of messages: of 4 or 8 bytes.
+pub(super) trait Word: Copy + Default {}
+
+impl Word for u32 {}
+impl Word for u64 {}
+
+/// Bytes of a word.
+fn size_of_word<W: Word>() -> c_int {
+    to_c_int(size_of::<W>())
+}
+
 /// A request and the words that MPI uses until it is done. If it is dropped before, both stay.
-struct Operation {
+struct Operation<W> {
     raw: *mut RawOperation,
-    words: Vec<u64>,
+    words: Vec<W>,
     done: bool,
 }
 
-impl Operation {
+impl<W> Operation<W> {
     /// Starts an operation; `start` gets the request, and the words with their count.
     fn new(
         what: &'static str,
-        words: Vec<u64>,
-        start: impl FnOnce(*mut RawOperation, *mut u64, c_int) -> c_int,
+        words: Vec<W>,
+        start: impl FnOnce(*mut RawOperation, *mut W, c_int) -> c_int,
     ) -> Result<Self, MpiError> {
         let count = words_of_message(words.len())?;
         // SAFETY: allocates, and nothing else.
@@ -95,13 +106,13 @@ impl Operation {
     }
 
     /// The words, after the operation is done.
-    fn into_words(mut self) -> Vec<u64> {
+    fn into_words(mut self) -> Vec<W> {
         assert!(self.done, "MPI still uses the words");
         std::mem::take(&mut self.words)
     }
 }
 
-impl Drop for Operation {
+impl<W> Drop for Operation<W> {
     fn drop(&mut self) {
         if self.done {
             let _lock = lock();
@@ -161,32 +172,34 @@ pub(super) fn broadcast(
 }
 
 /// The sender and the number of words of the next message with a tag, from any rank or from one.
-pub(super) fn look(
+fn look<W: Word>(
     comm: &Comm,
     from: Option<usize>,
     tag: c_int,
 ) -> Result<Option<(usize, usize)>, MpiError> {
     let (mut peer, mut words) = (0, 0);
-    let from = from.map_or(-1, to_c_int);
+    let (from, size) = (from.map_or(-1, to_c_int), size_of_word::<W>());
     call("look for a message", || {
         // SAFETY: the shim writes two integers.
-        unsafe { ffi::conset_look(comm.raw(), from, tag, &raw mut peer, &raw mut words) }
+        unsafe { ffi::conset_look(comm.raw(), from, tag, size, &raw mut peer, &raw mut words) }
     })?;
     // A count that is no number of words is of a message that nothing here has sent.
     Ok((peer >= 0).then(|| (to_usize(peer), usize::try_from(words).unwrap_or(0))))
 }
 
 /// Receives a message that [`look`] has found.
-pub(super) fn take(
+fn take<W: Word>(
     comm: &Comm,
     (peer, words): (usize, usize),
     tag: c_int,
-) -> Result<Vec<u64>, MpiError> {
-    let mut message = vec![0; words];
-    let (place, count) = (message.as_mut_ptr(), words_of_message(words)?);
+) -> Result<Vec<W>, MpiError> {
+    let mut message = vec![W::default(); words];
+    let (place, count) = (message.as_mut_ptr().cast(), words_of_message(words)?);
     call("receive a message", || {
         // SAFETY: the words have room for the message, which is there.
-        unsafe { ffi::conset_take(comm.raw(), place, count, to_c_int(peer), tag) }
+        unsafe {
+            ffi::conset_take(comm.raw(), place, count, size_of_word::<W>(), to_c_int(peer), tag)
+        }
     })?;
     Ok(message)
 }
@@ -198,11 +211,11 @@ pub(super) fn take(
 /// ranks are there. Collective; `round` counts the calls on the communicator.
 ///
 /// A rank sends as many messages as it has, and what the barrier takes, about log2 P.
-pub(super) fn sparse_exchange(
+pub(super) fn sparse_exchange<W: Word>(
     comm: &Comm,
     round: u64,
-    messages: Vec<(usize, Vec<u64>)>,
-) -> Result<Vec<(usize, Vec<u64>)>, MpiError> {
+    messages: Vec<(usize, Vec<W>)>,
+) -> Result<Vec<(usize, Vec<W>)>, MpiError> {
     let tag = SPARSE_TAGS[usize::from(round % 2 == 1)];
     let mut received = Vec::new();
     let mut sends = Vec::new();
@@ -214,20 +227,20 @@ pub(super) fn sparse_exchange(
         let send = Operation::new("send a message", words, |raw, words, count| {
             // SAFETY: the words are kept, unchanged, until the request is done.
             unsafe {
-                let peer = to_c_int(peer);
-                ffi::conset_synchronous_send(comm.raw(), raw, words, count, peer, tag)
+                let (words, size, peer) = (words.cast(), size_of_word::<W>(), to_c_int(peer));
+                ffi::conset_synchronous_send(comm.raw(), raw, words, count, size, peer, tag)
             }
         })?;
         MESSAGES.fetch_add(1, Ordering::Relaxed);
         sends.push((peer, send));
     }
-    let mut barrier: Option<Operation> = None;
+    let mut barrier: Option<Operation<W>> = None;
     // Those before this one are done.
     let mut sent = 0;
     let awaiting = std::cell::RefCell::new(Vec::new());
     let place = || "the set-up of a halo".to_owned();
     wait_for(comm, &place, &|| awaiting.borrow().clone(), || {
-        while let Some(found) = look(comm, None, tag)? {
+        while let Some(found) = look::<W>(comm, None, tag)? {
             received.push((found.0, take(comm, found, tag)?));
         }
         if let Some(barrier) = &mut barrier {
@@ -287,11 +300,11 @@ pub(super) fn route_records<const N: usize>(
             wait_for(comm, &place, &|| vec![peer], || {
                 // Both ends proceed at the same time.
                 send.test()?;
-                found = look(comm, Some(peer), ROUTE_TAG)?;
+                found = look::<u64>(comm, Some(peer), ROUTE_TAG)?;
                 Ok(found.is_some())
             })?;
             if let Some(found) = found {
-                let words = take(comm, found, ROUTE_TAG)?;
+                let words: Vec<u64> = take(comm, found, ROUTE_TAG)?;
                 records.extend_from_slice(words.as_chunks().0);
             }
         }

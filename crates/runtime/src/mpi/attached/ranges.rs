@@ -31,15 +31,35 @@ pub(super) fn block_bits(ids: u64, ranks: usize) -> u32 {
     (ids / to_u64(ranks)).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// The owners of ids, which are sorted; ranks of ids without one are none. And a fault that this
-/// rank has found among the ranges that it was told. Collective; `next_round` counts the
-/// calls of [`sparse_exchange`].
+/// Sorted ids that one rank owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OwnedRun {
+    pub(super) owner: usize,
+    /// The first id of the owner's range.
+    pub(super) first: u64,
+    /// Places among the ids.
+    pub(super) places: Range<usize>,
+}
+
+/// Who owns some sorted ids.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Owners {
+    /// By their ids.
+    pub(super) runs: Vec<OwnedRun>,
+    /// The first id that no rank owns.
+    pub(super) unowned: Option<u64>,
+    /// A fault that this rank has found among the ranges that it was told.
+    pub(super) fault: Option<RankFault>,
+}
+
+/// The owners of ids, which are sorted. Collective; `next_round` counts the calls of
+/// [`sparse_exchange`].
 pub(super) fn owners(
     comm: &Comm,
     mut next_round: impl FnMut() -> u64,
     own: &Range<u64>,
     (ids, bits): (&[u64], u32),
-) -> Result<(Vec<Option<usize>>, Option<RankFault>), MpiError> {
+) -> Result<Owners, MpiError> {
     let ranks = comm.size();
     let mut messages = Messages::default();
     if !own.is_empty() {
@@ -82,14 +102,27 @@ pub(super) fn owners(
         known.map(|&[start, end, owner]| OwnedRange { start, end, owner }).collect();
     known.sort_unstable();
     known.dedup();
-    // Both are sorted, but ranges overlap if they are invalid: the last one that begins in time counts.
-    let mut begun = 0;
-    let owner = |&id: &u64| {
-        begun += known[begun..].iter().take_while(|range| range.start <= id).count();
-        let range = known[..begun].last().filter(|range| id < range.end);
-        range.map(|range| to_usize(range.owner))
-    };
-    Ok((ids.iter().map(owner).collect(), fault))
+    Ok(Owners { fault, ..own_ids(&known, ids) })
+}
+
+/// Deals sorted ids to sorted ranges. Ranges overlap if they are invalid; then the last one that
+/// begins in time counts.
+fn own_ids(ranges: &[OwnedRange], ids: &[u64]) -> Owners {
+    let mut owners = Owners::default();
+    let mut at = 0;
+    let ends = ranges.iter().skip(1).map(|next| next.start).chain([u64::MAX]);
+    for (range, next) in ranges.iter().zip(ends) {
+        let place = |id: u64| at + ids[at..].partition_point(|&other| other < id);
+        let places = place(range.start)..place(range.end.min(next));
+        if places.is_empty() {
+            continue;
+        }
+        owners.unowned = owners.unowned.or(ids[at..places.start].first().copied());
+        at = places.end;
+        owners.runs.push(OwnedRun { owner: to_usize(range.owner), first: range.start, places });
+    }
+    owners.unowned = owners.unowned.or(ids[at..].first().copied());
+    owners
 }
 
 /// The ranges that have an id of `low..=high`, of ranges that do not overlap.
@@ -139,7 +172,7 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
-    use super::{OwnedRange, SetupFault, block_bits, meeting, overlap};
+    use super::{OwnedRange, SetupFault, block_bits, meeting, overlap, own_ids};
 
     fn ranges(bounds: &[(u64, u64)]) -> Vec<OwnedRange> {
         let range = |(owner, &(start, end))| OwnedRange { start, end, owner };
@@ -155,6 +188,27 @@ mod tests {
         assert_eq!(found(20, 29), [0; 0]);
         assert_eq!(found(0, u64::MAX), [0, 1, 2]);
         assert_eq!(found(40, 50), [0; 0]);
+    }
+
+    #[test]
+    fn sorted_ids_are_dealt_to_ranges() {
+        let all = ranges(&[(0, 10), (10, 20), (30, 40)]);
+        let dealt = |all: &[OwnedRange], ids: &[u64]| {
+            let found = own_ids(all, ids);
+            let runs = found.runs.into_iter().map(|run| (run.owner, run.first, run.places));
+            (runs.collect::<Vec<_>>(), found.unowned)
+        };
+        assert_eq!(
+            dealt(&all, &[3, 9, 10, 39]),
+            (vec![(0, 0, 0..2), (1, 10, 2..3), (2, 30, 3..4)], None)
+        );
+        assert_eq!(dealt(&all, &[9, 20, 29, 30]), (vec![(0, 0, 0..1), (2, 30, 3..4)], Some(20)));
+        assert_eq!(dealt(&all, &[12, 40]), (vec![(1, 10, 0..1)], Some(40)));
+        assert_eq!(dealt(&all[1..], &[9]), (vec![], Some(9)));
+        assert_eq!(dealt(&[], &[9, u64::MAX]), (vec![], Some(9)));
+        // An invalid directory: of two ranges that have an id, the later one.
+        let twice = ranges(&[(0, 10), (5, 7)]);
+        assert_eq!(dealt(&twice, &[4, 5, 8]), (vec![(0, 0, 0..1), (1, 5, 1..2)], Some(8)));
     }
 
     #[test]

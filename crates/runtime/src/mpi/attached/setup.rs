@@ -18,7 +18,7 @@ use super::error::{FAULT_WORDS, HaloError, RankFault, SetupFault};
 use super::field::Positions;
 use super::halo::{Halo, Kind, Link, links};
 use super::operation::{Combine, broadcast, reduce_all, sparse_exchange};
-use super::ranges::{block_bits, owners};
+use super::ranges::{OwnedRun, Owners, block_bits, owners};
 use super::rendezvous::{IdUse, shared_entries};
 use super::{Attached, HaloNumber};
 
@@ -113,31 +113,22 @@ impl Attached {
     }
 
     fn halo_of_range(&self, owned: &Range<u64>, ghosts: &[u64]) -> Result<Halo, HaloError> {
-        let mut sorted: Vec<(u64, u32)> = Vec::new();
+        let mut sorted = SortedGhosts::Given(ghosts);
         let fault = check_range(owned, ghosts.len()).and_then(|()| {
-            sorted = ghosts.iter().copied().zip(0..).collect();
-            // Ghosts are usually a few ascending runs, which a stable sort merges.
-            sorted.sort();
-            check_ghosts(owned, &sorted)
+            sorted = SortedGhosts::new(ghosts);
+            sorted.check(owned)
         });
         let numbered = self.agree_on_call(Call::Owned, fault.err())?;
-        let ids: Vec<u64> = sorted.iter().map(|&(id, _)| id).collect();
-        let (owners, found) = self.find_owners(owned, &ids)?;
-        let missing = ids.iter().zip(&owners).find(|(_, owner)| owner.is_none());
-        let fault = missing.map(|(&id, _)| self.here(SetupFault::Unowned { id }));
-        self.agree(fault.or(found))?;
+        let Owners { mut runs, unowned, fault } = self.find_owners(owned, sorted.ids())?;
+        let unowned = unowned.map(|id| self.here(SetupFault::Unowned { id }));
+        self.agree(unowned.or(fault))?;
         let at = to_usize(owned.end - owned.start);
-        let wanted = sorted.iter().zip(owners.into_iter().flatten());
-        let mut wanted: Vec<(usize, u32)> = wanted.map(|(&(_, row), owner)| (owner, row)).collect();
-        wanted.sort();
-        let wanted = wanted.chunk_by(|a, b| a.0 == b.0).map(|of_owner| {
-            let rows = of_owner.iter().map(|&(_, row)| row);
-            let ids = rows.clone().map(|row| ghosts[index(row)]).collect();
-            let positions = rows.map(|row| to_u32(at + index(row))).collect();
-            (of_owner[0].0, ids, Positions::new(positions))
+        runs.sort_unstable_by_key(|run| run.owner);
+        let requests = runs.into_iter().map(|run| {
+            let (offsets, positions) = sorted.request(&run, at);
+            Request { owner: run.owner, offsets, positions }
         });
-        let wanted = wanted.collect();
-        self.request(numbered, owned, at + ghosts.len(), wanted)
+        self.request(numbered, owned, at + ghosts.len(), requests.collect())
     }
 
     /// Local numbers and the halo for the rows of a square matrix in compressed rows: this rank has
@@ -181,74 +172,68 @@ impl Attached {
             check_range(rows, ids.len())
         });
         let numbered = self.agree_on_call(Call::Csr, fault.err())?;
-        let (owners, found) = self.find_owners(rows, &ids)?;
-        let missing = ids.iter().zip(&owners).find(|(_, owner)| owner.is_none());
-        let fault = missing.map(|(&column, _)| {
+        let Owners { mut runs, unowned, fault } = self.find_owners(rows, &ids)?;
+        let unowned = unowned.map(|column| {
             let entry = columns.iter().position(|&other| number(other) == column).unwrap_or(0);
             let row = row_of(pointers, entry);
             self.here(SetupFault::Column { row: rows.start + row, column })
         });
-        self.agree(fault.or(found))?;
+        self.agree(unowned.or(fault))?;
 
         // Ghosts by owner, then by number; where each number is among them.
         let owned = to_usize(rows.end - rows.start);
-        let mut order: Vec<(usize, u32)> = owners.into_iter().flatten().zip(0..).collect();
-        order.sort_unstable();
+        runs.sort_unstable_by_key(|run| run.owner);
         let mut local = vec![0; ids.len()];
-        for (place, &(_, row)) in order.iter().enumerate() {
-            local[index(row)] = to_u32(owned + place);
+        let mut ghosts = Vec::with_capacity(ids.len());
+        let mut requests = Vec::with_capacity(runs.len());
+        for OwnedRun { owner, first, places } in runs {
+            let run = &ids[places.clone()];
+            let start = to_u32(owned + ghosts.len());
+            let positions = Positions::Run { start, len: to_u32(run.len()) };
+            local[places].iter_mut().zip(start..).for_each(|(local, position)| *local = position);
+            ghosts.extend_from_slice(run);
+            let offsets = run.iter().map(|&id| to_u32(id - first)).collect();
+            requests.push(Request { owner, offsets, positions });
         }
         let column = |&column: &C| {
             let id = number(column);
-            let ghost = || ids.binary_search(&id).map_or(0, |row| local[row]);
+            let ghost = || ids.binary_search(&id).map_or(0, |place| local[place]);
             if rows.contains(&id) { to_u32(id - rows.start) } else { ghost() }
         };
         let columns = columns.iter().map(column).collect();
-        let ghosts: Vec<u64> = order.iter().map(|&(_, row)| ids[index(row)]).collect();
-        let mut next = owned;
-        let wanted = order.chunk_by(|a, b| a.0 == b.0).map(|of_owner| {
-            let positions = next..next + of_owner.len();
-            next = positions.end;
-            let ids = ghosts[positions.start - owned..positions.end - owned].to_vec();
-            (of_owner[0].0, ids, Positions::new(positions.map(to_u32).collect()))
-        });
-        let wanted = wanted.collect();
-        let halo = self.request(numbered, rows, owned + ghosts.len(), wanted)?;
+        let halo = self.request(numbered, rows, owned + ghosts.len(), requests)?;
         Ok(AttachedRows { halo, columns, ghosts })
     }
 
     /// The owners of sorted ids ([`owners`]).
-    fn find_owners(
-        &self,
-        own: &Range<u64>,
-        ids: &[u64],
-    ) -> Result<(Vec<Option<usize>>, Option<RankFault>), HaloError> {
+    fn find_owners(&self, own: &Range<u64>, ids: &[u64]) -> Result<Owners, HaloError> {
         let comm = &self.inner.comm;
         let total = reduce_all(comm, Combine::Sum, vec![own.end - own.start], PLACE)?[0];
         let bits = block_bits(total, comm.size());
         Ok(owners(comm, || self.inner.next_round(), own, (ids, bits))?)
     }
 
-    /// Asks the owners for ghosts: the owner, the ids, and where they are received.
+    /// Asks the owners for ghosts.
     fn request(
         &self,
         numbered: HaloNumber,
         own: &Range<u64>,
         entries: usize,
-        wanted: Vec<(usize, Vec<u64>, Positions)>,
+        requests: Vec<Request>,
     ) -> Result<Halo, HaloError> {
         let mut receives = Vec::new();
         let mut messages = Vec::new();
-        for (rank, ids, positions) in wanted {
+        for Request { owner: rank, offsets, positions } in requests {
             receives.push(Link { rank, positions });
-            messages.push((rank, ids));
+            messages.push((rank, offsets));
         }
         let asked = sparse_exchange(&self.inner.comm, self.inner.next_round(), messages)?;
-        let send = |(rank, ids): (usize, Vec<u64>)| {
+        let owned = own.end - own.start;
+        let send = |(rank, offsets): (usize, Vec<u32>)| {
             // The asking rank has found them in this range; positions are relied upon later.
-            assert!(ids.iter().all(|id| own.contains(id)), "ids of another rank are requested");
-            let positions = ids.iter().map(|&id| to_u32(id - own.start)).collect();
-            Link { rank, positions: Positions::new(positions) }
+            let greatest = offsets.iter().max().copied().map_or(0, u64::from);
+            assert!(greatest < owned, "ids of another rank are requested");
+            Link { rank, positions: Positions::new(offsets) }
         };
         let sends = asked.into_iter().map(send).collect();
         Ok(Halo::new(numbered, Kind::Owned, entries, (sends, receives)))
@@ -327,19 +312,88 @@ fn check_range(owned: &Range<u64>, ghosts: usize) -> Result<(), SetupFault> {
     check_entries(usize::try_from(count).unwrap_or(usize::MAX).saturating_add(ghosts))
 }
 
-/// Ghosts, sorted with their positions among them.
-fn check_ghosts(owned: &Range<u64>, sorted: &[(u64, u32)]) -> Result<(), SetupFault> {
-    if let Some(&(id, _)) = sorted.iter().find(|(id, _)| owned.contains(id)) {
-        return Err(SetupFault::OwnGhost { id });
+/// What an owner is asked for: ids as their distance from the first one of its range, and where they
+/// are received.
+struct Request {
+    owner: usize,
+    offsets: Vec<u32>,
+    positions: Positions,
+}
+
+/// The ghosts of a rank in the order of their ids.
+enum SortedGhosts<'a> {
+    /// They were given so, as usual. With many ghosts the set-up takes as long as its passes over
+    /// memory, so nothing is made of them.
+    Given(&'a [u64]),
+    /// The ids, and their places among those that were given.
+    Sorted { given: &'a [u64], ids: Vec<u64>, places: Vec<u32> },
+}
+
+impl<'a> SortedGhosts<'a> {
+    /// There are fewer than 2^32 of them.
+    fn new(given: &'a [u64]) -> Self {
+        if given.is_sorted() {
+            return Self::Given(given);
+        }
+        let mut pairs: Vec<(u64, u32)> = given.iter().copied().zip(0..).collect();
+        // They are usually a few ascending runs, which a stable sort merges.
+        pairs.sort();
+        let (ids, places) = pairs.into_iter().unzip();
+        Self::Sorted { given, ids, places }
     }
-    let at = to_u32(owned.end - owned.start);
-    match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(pair) => Err(SetupFault::Repeated {
-            id: pair[0].0,
-            first: at + pair[0].1,
-            second: at + pair[1].1,
-        }),
-        None => Ok(()),
+
+    fn ids(&self) -> &[u64] {
+        match self {
+            Self::Given(ids) => ids,
+            Self::Sorted { ids, .. } => ids,
+        }
+    }
+
+    /// The place among the given ghosts of one in this order.
+    fn place(&self, row: usize) -> u32 {
+        match self {
+            Self::Given(_) => to_u32(row),
+            Self::Sorted { places, .. } => places[row],
+        }
+    }
+
+    /// None is owned here, and none is there twice.
+    fn check(&self, owned: &Range<u64>) -> Result<(), SetupFault> {
+        let ids = self.ids();
+        if let Some(&id) = ids.get(ids.partition_point(|&id| id < owned.start))
+            && owned.contains(&id)
+        {
+            return Err(SetupFault::OwnGhost { id });
+        }
+        let at = to_u32(owned.end - owned.start);
+        match ids.windows(2).position(|pair| pair[0] == pair[1]) {
+            Some(row) => {
+                let [first, second] = [row, row + 1].map(|row| at + self.place(row));
+                Err(SetupFault::Repeated { id: ids[row], first, second })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The ids of one owner as it is asked for them, in the given order, and where they are received,
+    /// if ghosts follow the entry `at`.
+    fn request(&self, run: &OwnedRun, at: usize) -> (Vec<u32>, Positions) {
+        let OwnedRun { first, places: rows, .. } = run;
+        match self {
+            Self::Given(ids) => {
+                let offsets = ids[rows.clone()].iter().map(|id| to_u32(id - first)).collect();
+                let (start, len) = (to_u32(at + rows.start), to_u32(rows.len()));
+                (offsets, Positions::Run { start, len })
+            }
+            Self::Sorted { given, places, .. } => {
+                let mut places = places[rows.clone()].to_vec();
+                places.sort();
+                let offsets = places.iter().map(|&place| to_u32(given[index(place)] - first));
+                let offsets = offsets.collect();
+                places.iter_mut().for_each(|place| *place += to_u32(at));
+                (offsets, Positions::new(places))
+            }
+        }
     }
 }
 
