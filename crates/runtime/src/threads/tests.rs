@@ -24,6 +24,7 @@ use conset_ir::{ConnectionId, ConnectionSet};
 
 #[path = "../../../fabric/tests/build/mod.rs"]
 mod build;
+mod in_place;
 
 const PATIENCE: Patience = Patience { report_after: REPORT_AFTER, time_out: None };
 
