@@ -431,7 +431,26 @@ fn row_of<P: Copy + TryInto<u64>>(pointers: &[P], entry: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{SetupFault, check_range, check_rows, row_of};
+    use super::{OwnedRun, Positions, SetupFault, SortedGhosts, check_range, check_rows, row_of};
+
+    #[test]
+    fn ghosts_are_requested_in_the_given_order() {
+        let run = |first, places| OwnedRun { owner: 1, first, places };
+        let sorted = SortedGhosts::new(&[10, 12, 20, 21]);
+        assert!(matches!(sorted, SortedGhosts::Given(_)));
+        let positions = Positions::Run { start: 102, len: 2 };
+        assert_eq!(sorted.request(&run(20, 2..4), 100), (vec![0, 1], positions));
+        let given = [21, 12, 20, 10];
+        let sorted = SortedGhosts::new(&given);
+        assert_eq!(sorted.ids(), [10, 12, 20, 21]);
+        let any = |positions: &[u32]| Positions::Any(positions.to_vec());
+        assert_eq!(sorted.request(&run(8, 0..2), 100), (vec![4, 2], any(&[101, 103])));
+        assert_eq!(sorted.request(&run(20, 2..4), 100), (vec![1, 0], any(&[100, 102])));
+        assert_eq!(sorted.check(&(13..20)), Ok(()));
+        assert_eq!(sorted.check(&(13..21)), Err(SetupFault::OwnGhost { id: 20 }));
+        let repeated = SetupFault::Repeated { id: 7, first: 3, second: 5 };
+        assert_eq!(SortedGhosts::new(&[9, 7, 8, 7]).check(&(0..2)), Err(repeated));
+    }
 
     #[test]
     fn wrong_pointers_are_named() {
