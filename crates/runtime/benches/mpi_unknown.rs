@@ -14,17 +14,16 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod launch;
+mod unknown;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
-use conset_fabric::messages::MessageRoutes;
-use conset_runtime::ir::{CellId, ConnectionSet, Image, LinkId, Machine, SetImage, Steps};
+use conset_runtime::ir::CellId;
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::{Baseline, UnknownBy, exchange_unknown};
-use conset_runtime::{Cell, CellError, Routing, Transport, World, recorded_set};
-use conset_scheduler::steps::{Levels, StepOrder};
+use conset_runtime::{Cell, CellError, Routing, Transport, World};
+use unknown::{compiled, median, targets};
 
 /// Exchanges between two looks at the clock, and how often each way has its turn.
 const ROUNDS: usize = 50;
@@ -57,37 +56,9 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The targets of a rank.
-fn targets(rank: usize, ranks: usize) -> Vec<usize> {
-    let mut targets: Vec<usize> =
-        [1, 2, 4].iter().filter(|&&step| step < ranks).map(|step| (rank + step) % ranks).collect();
-    if ranks == 4 {
-        targets.push((rank + 3) % ranks);
-    }
-    targets.sort_unstable();
-    targets
-}
-
-fn planned(set: ConnectionSet, ranks: usize) -> Steps {
-    let machine = Arc::new(Machine::from_spec(&format!("cm5:{ranks}")).expect("a preset"));
-    let mut routes = MessageRoutes::new(&machine);
-    let mut route = |from, to, links: &mut Vec<LinkId>| assert!(routes.links(from, to, links));
-    let protocol = machine.parameters().protocol;
-    Levels::direct(&machine, StepOrder::Loaded)
-        .plan(&machine, &set.into(), protocol, &mut route)
-        .expect("a plan")
-}
-
 fn row(comm: &Comm, words: usize) {
     let ranks = comm.size();
-    // As `Cell::take_record` gives it.
-    let sent = |rank| targets(rank, ranks).into_iter().map(CellId::from_index);
-    let records: Vec<Vec<_>> =
-        (0..ranks).map(|rank| sent(rank).map(|cell| (cell, words as u64)).collect()).collect();
-    let set = recorded_set("recorded", &records).expect("a set");
-    let steps = planned(set, ranks);
-    let image = Image::new(steps.machine().clone(), vec![SetImage::of_steps(steps.clone())]);
-    let world = World::new(image.expect("an image")).on(Transport::Mpi(comm.clone()));
+    let world = World::new(compiled(ranks, words)).on(Transport::Mpi(comm.clone()));
     let (times, _) = world.try_run(|cell| by_turns(cell, words)).expect("the exchange works");
     if comm.rank() > 0 {
         return;
@@ -150,10 +121,4 @@ fn by_turns(cell: &mut Cell<'_>, words: usize) -> Result<[Vec<f64>; WAYS], CellE
     assert_eq!(incoming, found, "both ways deliver the same words");
     assert_eq!(received, found.concat().len());
     Ok(times)
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

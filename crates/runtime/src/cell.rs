@@ -9,6 +9,8 @@
 
 mod call_site;
 
+use std::sync::Arc;
+
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId};
 
@@ -130,6 +132,11 @@ impl<'w> Cell<'w> {
     /// The image being run.
     pub fn image(&self) -> &'w Image {
         &self.loaded.image
+    }
+
+    /// The live cells, by place.
+    pub(crate) fn live(&self) -> Arc<[CellId]> {
+        Arc::clone(&self.loaded.live)
     }
 
     /// The connections of a set that start at this cell, in id order: the order of an exchange's

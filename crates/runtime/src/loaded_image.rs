@@ -75,6 +75,8 @@ pub(crate) struct LoadedSteps {
 pub(crate) struct LoadedImage {
     pub(crate) image: Arc<Image>,
     pub(crate) sets: Vec<LoadedSet>,
+    /// The live cells, in the order of their ids: a cell's *place* is its number among them.
+    pub(crate) live: Arc<[CellId]>,
     /// Phases of the sets before each set, and of all.
     pub(crate) first_phase: Vec<u32>,
     /// What ranks compare their images by; made when first needed.
@@ -97,6 +99,7 @@ impl LoadedImage {
         }
         Self {
             sets: sets.collect(),
+            live: image.machine().endpoints().collect(),
             first_phase,
             #[cfg(feature = "mpi")]
             digest: std::sync::OnceLock::new(),

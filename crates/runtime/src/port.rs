@@ -237,6 +237,29 @@ pub(crate) struct DirectPass {
     pub(crate) synchronous: bool,
 }
 
+/// A reduction to the first live cell, in the order of cells.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "MPI alone has a way of its own"))]
+pub(crate) struct ShortReduction<'a> {
+    /// The live cells, and the place of the cell among them.
+    pub(crate) live: &'a [CellId],
+    pub(crate) own: usize,
+    /// Bytes of a word of the array.
+    pub(crate) word_bytes: usize,
+    /// Used up, but at the first live cell, where it becomes the result.
+    pub(crate) array: &'a mut [u8],
+    /// Combines bytes with those of later cells, into the first; both are aligned to the words.
+    pub(crate) combine: &'a mut dyn FnMut(&mut [u8], &[u8]),
+}
+
+/// The array of another cell, which differs from that of the cell that has asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OtherArray {
+    pub(crate) source: CellId,
+    /// Bytes of its words, and of all of it.
+    pub(crate) word_bytes: u64,
+    pub(crate) bytes: u64,
+}
+
 /// What carries a cell's words.
 pub(crate) trait CellPort {
     /// Whether the run has ended early.
@@ -409,6 +432,20 @@ pub(crate) trait CellPort {
     /// The row sent can be read and that received be written until the call returns or unwinds; they
     /// do not overlap.
     unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped>;
+
+    /// Whether there are more cells than cores to run them; all cells get the same answer.
+    fn shares_cores(&self) -> bool {
+        false
+    }
+
+    /// Collective: a reduction of an array, if the transport has a way of its own for one of its length
+    /// that is faster than direct passes. The answer is what other array it has met instead, if any.
+    fn reduce_short(
+        &mut self,
+        _reduction: ShortReduction<'_>,
+    ) -> Result<Option<Result<(), OtherArray>>, Stopped> {
+        Ok(None)
+    }
 
     /// Collective: a round of an epoch. The bytes for this cell come by source, those of the cell
     /// itself among them.

@@ -3,12 +3,14 @@
 //! An item has a size that is known when the program runs, as C has it. [`Outbox`](super::Outbox) and
 //! [`Epoch`](super::Epoch) are this with a type of items.
 
+use std::sync::Arc;
+
 use conset_ir::CellId;
 use conset_ir::convert::to_u64;
 
 use super::Settled;
 use super::outgoing::Outgoing;
-use super::routing::{ByteLists, ItemShape, Round};
+use super::routing::{ItemShape, Round, SentLists};
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
 use crate::word::{TYPES, Word};
@@ -25,7 +27,7 @@ pub struct ByteOutbox {
     shape: ItemShape,
     outgoing: Outgoing,
     /// The live cells, by place.
-    live: Vec<CellId>,
+    live: Arc<[CellId]>,
     /// The live cells are those numbered from 0 on.
     all_live: bool,
     /// The first target that was no live cell.
@@ -47,7 +49,7 @@ impl ByteOutbox {
 
     /// An empty one of a cell.
     pub(super) fn of_shape(cell: &Cell<'_>, shape: ItemShape) -> Self {
-        let live: Vec<CellId> = cell.image().machine().endpoints().collect();
+        let live = cell.live();
         let all_live = live.last().is_none_or(|last| last.index() + 1 == live.len());
         Self { shape, outgoing: Outgoing::default(), live, all_live, wrong: None }
     }
@@ -108,6 +110,7 @@ impl ByteOutbox {
     /// Delivers what all cells have put into theirs, together with all of them.
     fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
         let lists = self.outgoing.take();
+        let lists = lists.into_iter().map(|(place, bytes)| (place, bytes.into())).collect();
         self.deliver_lists(cell, lists)
     }
 
@@ -115,7 +118,7 @@ impl ByteOutbox {
     pub(super) fn deliver_lists(
         &self,
         cell: &mut Cell<'_>,
-        lists: ByteLists,
+        lists: SentLists<'_>,
     ) -> Result<Delivered, CellError> {
         self.check_of(cell)?;
         if let Some(record) = &mut cell.record {

@@ -36,8 +36,8 @@ use crate::word::{Word, bytes_of};
 pub use byte_outbox::ByteOutbox;
 pub(crate) use record::Record;
 pub use record::recorded_set;
-use routing::ItemShape;
 pub use routing::Routing;
+use routing::{ItemShape, SentLists};
 
 mod sealed {
     pub trait Sealed {}
@@ -206,10 +206,10 @@ impl<'w> Cell<'w> {
     ) -> Result<Vec<(CellId, Vec<W>)>, CellError> {
         self.switch_to_messages()?;
         let mut out = Outbox::<[W; 1]>::new(self).bytes;
-        let mut lists = Vec::with_capacity(outgoing.len());
+        let mut lists: SentLists<'_> = Vec::with_capacity(outgoing.len());
         for &(target, words) in outgoing {
             if let Some(place) = out.place(target).filter(|_| !words.is_empty()) {
-                lists.push((place, bytes_of(words).to_vec()));
+                lists.push((place, bytes_of(words).into()));
             }
         }
         // Those for the same cell stay in their order, and become one.
@@ -217,7 +217,7 @@ impl<'w> Cell<'w> {
         lists.dedup_by(|later, list| {
             let is_same = later.0 == list.0;
             if is_same {
-                list.1.append(&mut later.1);
+                list.1.to_mut().extend_from_slice(&later.1);
             }
             is_same
         });

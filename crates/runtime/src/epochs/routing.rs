@@ -20,6 +20,8 @@
 //! source and target, number of bytes, and the bytes: eight in a word, or on the emulated machine,
 //! which carries a word of the program in each of its own, as many as a word has.
 
+use std::borrow::Cow;
+
 use conset_ir::CellId;
 use conset_ir::convert::{index, to_u32, to_u64, to_usize};
 
@@ -29,11 +31,11 @@ use crate::word::{TYPES, bits_of, bytes as word_bytes, lower_half, put_bits};
 
 /// The first word of a packet, by which it is told from a message of the program: a signalling NaN
 /// that no calculation gives.
-const MARK: u64 = 0x7ff4_65e0_706f_6368;
+pub(crate) const MARK: u64 = 0x7ff4_65e0_706f_6368;
 /// Words of a packet before its parcels.
 const HEAD: usize = 3;
 /// In place of the first sender: nobody has sent.
-const NOBODY: u64 = u64::MAX;
+pub(crate) const NOBODY: u64 = u64::MAX;
 
 /// What the items of an epoch are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +87,11 @@ pub enum Routing {
     Routed,
 }
 
-/// Bytes for or from other cells, by the place of the cell.
+/// Bytes from other cells, by the place of the cell.
 pub(crate) type ByteLists = Vec<(usize, Vec<u8>)>;
+
+/// Bytes for other cells, by the place of the cell; some of them the program's.
+pub(crate) type SentLists<'a> = Vec<(usize, Cow<'a, [u8]>)>;
 
 /// What one cell sends in a round.
 #[derive(Debug)]
@@ -97,7 +102,7 @@ pub(crate) struct Round<'a> {
     pub(crate) own: usize,
     pub(crate) shape: ItemShape,
     /// The bytes for each target that gets any, by place.
-    pub(crate) lists: ByteLists,
+    pub(crate) lists: SentLists<'a>,
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "used over MPI only"))]
     pub(crate) routing: Routing,
 }
@@ -186,20 +191,6 @@ pub(crate) trait PacketPort {
     ) -> Result<T, Stopped>;
 }
 
-/// What carries packets by sends that do not wait for their receivers.
-#[cfg(feature = "mpi")]
-pub(crate) trait DirectPort {
-    /// Sends a packet to another live cell.
-    fn send_packet(&mut self, target: CellId, packet: Vec<u64>) -> Result<(), Stopped>;
-
-    /// Hands the next packet of another live cell, of any length, to a function.
-    fn receive_packet<T>(
-        &mut self,
-        source: CellId,
-        open: impl Fn(&[u64]) -> T,
-    ) -> Result<T, Stopped>;
-}
-
 /// The first sender that a packet knows, and its parcels; or what is wrong with it.
 pub(crate) type Opened = Result<(u64, Vec<Parcel>), EpochUse>;
 
@@ -233,41 +224,16 @@ impl Round<'_> {
         }
         Ok(Ok(arrivals(first, held)))
     }
-
-    /// The direct way, by sends that do not wait for their receivers.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn direct(self, port: &mut impl DirectPort) -> RoundResult {
-        let Round { live, own, shape, lists, .. } = self;
-        let (count, packer) = (live.len(), Packer::new(shape, Packing::Dense, live.len()));
-        let (mut first, parcels) = parcels(own, lists);
-        let (mut held, others): (Vec<_>, Vec<_>) =
-            parcels.into_iter().partition(|parcel| parcel.target == own);
-        // Each cell begins with the one after it, so that not all send to the same one.
-        let split = others.partition_point(|parcel| parcel.target < own);
-        let mut next = others[split..].iter().chain(&others[..split]).peekable();
-        let sender = first;
-        for place in (1..count).map(|distance| (own + distance) % count) {
-            let parcel = next.next_if(|parcel| parcel.target == place);
-            let packet = packer.packet(sender, parcel.map_or(&[], std::slice::from_ref));
-            port.send_packet(live[place], packet)?;
-        }
-        for source in (1..count).map(|distance| live[(own + count - distance) % count]) {
-            match port.receive_packet(source, |packet| packer.open(packet, source))? {
-                Ok((heard, parcels)) => {
-                    first = first.min(heard);
-                    held.extend(parcels);
-                }
-                Err(wrong) => return Ok(Err(wrong)),
-            }
-        }
-        Ok(Ok(arrivals(first, held)))
-    }
 }
 
 /// The first cell that a cell has heard of when it begins, and what it sends.
-fn parcels(own: usize, lists: ByteLists) -> (u64, Vec<Parcel>) {
+fn parcels(own: usize, lists: SentLists<'_>) -> (u64, Vec<Parcel>) {
     let first = if lists.is_empty() { NOBODY } else { to_u64(own) };
-    let parcel = |(target, bytes)| Parcel { source: own, target, bytes };
+    let parcel = |(target, bytes): (_, Cow<'_, [u8]>)| Parcel {
+        source: own,
+        target,
+        bytes: bytes.into_owned(),
+    };
     (first, lists.into_iter().map(parcel).collect())
 }
 
@@ -335,6 +301,6 @@ pub(crate) fn both(high: usize, low: usize) -> u64 {
     u64::from(to_u32(high)) << 32 | u64::from(to_u32(low))
 }
 
-fn halves(word: u64) -> (usize, usize) {
+pub(crate) fn halves(word: u64) -> (usize, usize) {
     (index(lower_half(word >> 32)), index(lower_half(word)))
 }

@@ -77,8 +77,8 @@ pub enum EpochUse {
         /// Words of the buffer.
         found: usize,
     },
-    /// Cells make a sized exchange with words of different sizes.
-    #[error("{other} exchanges words of {found} bytes, this cell words of {bytes} bytes")]
+    /// Cells make a sized exchange or a reduction with words of different sizes.
+    #[error("{other} has words of {found} bytes, this cell of {bytes} bytes")]
     WordBytes {
         /// The other cell.
         other: CellId,

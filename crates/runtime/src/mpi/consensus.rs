@@ -19,7 +19,7 @@ use crate::port::Context;
 use crate::report::RunReport;
 
 impl Rank<'_> {
-    /// All ranks must have the same image.
+    /// All ranks must have the same image. They also find out whether a node has more cells than cores.
     pub(super) fn compare_images(&self) -> Result<(), RunError> {
         let size = self.comm.size();
         let participants = Participants {
@@ -29,11 +29,17 @@ impl Rank<'_> {
             meanwhile: &|| self.check_failures(),
         };
         let place = || "the comparison of images at the begin of a run".to_owned();
-        let own = vec![*self.loaded.digest.get_or_init(|| digest(&self.loaded.image))];
+        let image = *self.loaded.digest.get_or_init(|| digest(&self.loaded.image));
+        let cells = to_u64(self.rank_map.cells_of(self.comm.rank()).len());
+        let own = [&[image][..], &node(), &[cells]].concat();
         let decision = gather_at_root(&self.comm, participants, own, &place, |all| {
-            (find_odd_images(&all), true)
+            let odd = find_odd_images(&all);
+            (if odd.is_empty() { vec![u64::from(shares_cores(&all))] } else { odd }, true)
         })?;
-        let [digest, others, odd @ ..] = &decision[..] else { return Ok(()) };
+        let [digest, others, odd @ ..] = &decision[..] else {
+            self.shares_cores.set(decision == [1]);
+            return Ok(());
+        };
         self.known_to_all.set(true);
         let odd = odd.iter().map(|&rank| to_usize(rank)).collect();
         Err(MpiError::OddImage { odd, digest: *digest, others: *others }.into())
@@ -249,6 +255,37 @@ fn find_odd_images(all: &[Vec<u64>]) -> Vec<u64> {
     }
 }
 
+/// A digest of the name of this node, and its cores.
+#[cfg(unix)]
+fn node() -> [u64; 2] {
+    let mut name = [0u8; 256];
+    // SAFETY: the system writes at most as many bytes as there are, and ends them with a zero or cuts
+    // the name off.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    // SAFETY: a question about the system. The cores that this rank may use are fewer where ranks are
+    // bound to cores.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    [digest_of(&name), u64::try_from(cores).unwrap_or(0)]
+}
+
+/// Not known: as many cores as there may be cells.
+#[cfg(not(unix))]
+fn node() -> [u64; 2] {
+    [0, u64::MAX]
+}
+
+/// Whether a node has more cells than cores; of each rank a digest of the image, that of its node, the
+/// cores there, and its cells.
+fn shares_cores(all: &[Vec<u64>]) -> bool {
+    let mut nodes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for words in all {
+        let &[_, node, cores, cells] = &words[..] else { return false };
+        let found = nodes.entry(node).or_insert((cores, 0));
+        found.1 += cells;
+    }
+    nodes.values().any(|(cores, cells)| cells > cores)
+}
+
 /// A digest of an image's file.
 fn digest(image: &Image) -> u64 {
     digest_of(&binary::write(&Document::Image(image.clone())))
@@ -259,4 +296,19 @@ pub(super) fn digest_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, &byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::shares_cores;
+
+    #[test]
+    fn cells_share_cores_if_a_node_has_more_of_them() {
+        let ranks = |ranks: &[(u64, u64, u64)]| -> Vec<Vec<u64>> {
+            ranks.iter().map(|&(node, cores, cells)| vec![9, node, cores, cells]).collect()
+        };
+        assert!(!shares_cores(&ranks(&[(1, 2, 1), (1, 2, 1), (2, 4, 4)])));
+        assert!(shares_cores(&ranks(&[(1, 2, 1), (1, 2, 2)])));
+        assert!(shares_cores(&ranks(&[(1, 8, 1), (2, 1, 1), (2, 1, 1)])));
+    }
 }

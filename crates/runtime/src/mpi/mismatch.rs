@@ -266,7 +266,7 @@ impl Rank<'_> {
         let waits = self.waits.borrow()[row];
         let steps = &mut self.steps.borrow_mut()[row];
         let step = match waits {
-            WaitState::Exchange(_) | WaitState::Walk(_) => steps.count,
+            WaitState::Exchange(_) | WaitState::Walk(_) | WaitState::Round(_) => steps.count,
             WaitState::Requests => match self.requests.oldest(row) {
                 Some(oldest) if oldest.started => oldest.step,
                 _ => return Vec::new(),
@@ -343,6 +343,7 @@ impl Rank<'_> {
                 | WaitState::Requests
                 | WaitState::Walk(_)
                 | WaitState::Walks
+                | WaitState::Round(_)
         );
         together && self.awaited_by(row, waits).1.contains(&cell)
     }

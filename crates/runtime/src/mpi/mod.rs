@@ -43,7 +43,8 @@
 //! `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout` and
 //! `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
 //! needs no run), `walks` (the trees of a run) and `started_walks`; `run` with `consensus`, `unreceived`, `mismatch` and
-//! `failure`; and `port`.
+//! `failure`; and `port`, with `direct` (one cell to another), `owned_bytes` and `direct_rounds` (rounds of epochs),
+//! and `live_tree` (short reductions).
 
 mod aligned_buffer;
 mod attached;
@@ -55,13 +56,16 @@ mod byte_requests;
 mod comm;
 mod consensus;
 mod direct;
+mod direct_rounds;
 mod failure;
 mod ffi;
 mod gather_at_root;
+mod live_tree;
 mod message_layout;
 mod message_queue;
 mod mismatch;
 mod nonblocking;
+mod owned_bytes;
 mod persistent_requests;
 mod port;
 mod rank_map;

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use conset_ir::{CellId, ConnectionId, Direction, Operation, PhaseId};
 use corosensei::Yielder;
 
+use super::direct_rounds::DirectRounds;
+use super::live_tree::LiveTree;
 use super::message_layout::WordRun;
 use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
@@ -18,8 +20,8 @@ use crate::epochs::routing::{Round, RoundResult};
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
 use crate::port::{
-    By, CellPort, CombineFn, Context, DirectPass, PackFn, RawWords, ReadFn, Stopped, TreeWalk,
-    UnpackFn, WireBuffers,
+    By, CellPort, CombineFn, Context, DirectPass, OtherArray, PackFn, RawWords, ReadFn,
+    ShortReduction, Stopped, TreeWalk, UnpackFn, WireBuffers,
 };
 use crate::word::copy_bytes;
 
@@ -44,6 +46,10 @@ pub(super) struct MpiPort<'r> {
     pub(super) order: Vec<(ConnectionId, ConnectionId, u32)>,
     /// Where the words that came in are; kept for its memory.
     pub(super) arrived: Vec<RawWords>,
+    /// What direct rounds of epochs use; made by the first.
+    pub(super) rounds: Option<DirectRounds>,
+    /// The cell in the tree of all live cells; made by the first reduction over it.
+    pub(super) tree: Option<LiveTree>,
 }
 
 impl MpiPort<'_> {
@@ -413,6 +419,17 @@ impl CellPort for MpiPort<'_> {
     unsafe fn pass_directly(&mut self, pass: &DirectPass) -> Result<usize, Stopped> {
         // SAFETY: the promise of the caller.
         unsafe { self.pass_over_ranks(pass) }
+    }
+
+    fn shares_cores(&self) -> bool {
+        self.rank.shares_cores.get()
+    }
+
+    fn reduce_short(
+        &mut self,
+        reduction: ShortReduction<'_>,
+    ) -> Result<Option<Result<(), OtherArray>>, Stopped> {
+        self.reduce_over_tree(reduction)
     }
 
     fn deliver(&mut self, round: Round<'_>) -> RoundResult {

@@ -132,6 +132,14 @@ impl PersistentRequests {
         self.count
     }
 
+    /// Sets the words of a send that is no persistent request, from where its message begins.
+    pub(super) fn resize_send(&mut self, send: usize, words: usize) {
+        let message = &mut self.messages[send];
+        let room = (self.send.len() - message.at) / self.size;
+        assert!(words <= room, "the message lies in the buffer");
+        message.count = to_c_int(words);
+    }
+
     /// The buffer to fill before the sends are started.
     pub(super) fn outgoing(&mut self) -> &mut [u8] {
         assert!(!self.sending, "MPI still reads the buffer");

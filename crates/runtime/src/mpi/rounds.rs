@@ -1,7 +1,7 @@
 //! Rounds of epochs, and sized exchanges, by messages between cells.
 //!
-//! Up to [`DIRECT`] cells a round is direct: a message of each cell to each other one, which says by
-//! itself what it carries. A way that first exchanges counts (`MPI_Alltoall`) sends as many, and then
+//! Up to [`DIRECT`] cells a round is direct ([`super::direct_rounds`]): a message of each cell to each
+//! other one, which says by itself what it carries. A way that first exchanges counts (`MPI_Alltoall`) sends as many, and then
 //! the words; one that waits until nobody sends any more (NBX: synchronous sends and a nonblocking
 //! barrier) waits for two more hops to and fro. Above, where that many messages would cost more than
 //! passing words on, rounds are routed ([`Round::route`]).
@@ -13,7 +13,7 @@ use super::mismatch::CollectiveStep;
 use super::port::MpiPort;
 use super::run::{MessageClass, WaitState};
 use crate::Routing;
-use crate::epochs::routing::{DirectPort, PacketPort, Packing, Round, RoundResult, pack, unpack};
+use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, pack, unpack};
 use crate::error::{CellError, EpochUse};
 use crate::port::{CellPort, RawWords, Stopped, UnpackFn};
 
@@ -32,7 +32,7 @@ impl MpiPort<'_> {
             Routing::Direct => true,
             Routing::Routed => false,
         };
-        if direct { round.direct(self) } else { round.route(self, Packing::Dense) }
+        if direct { self.deliver_directly(round) } else { round.route(self, Packing::Dense) }
     }
 
     /// # Safety
@@ -81,12 +81,14 @@ fn open_sized(packet: &[u64], source_cell: CellId, size: usize) -> Result<Vec<u8
     Ok(unpack(words, size_of::<u64>(), to_usize(length)))
 }
 
-impl DirectPort for MpiPort<'_> {
+impl MpiPort<'_> {
+    /// Sends a packet to another live cell.
     fn send_packet(&mut self, target: CellId, packet: Vec<u64>) -> Result<(), Stopped> {
         let to = self.rank.message_of(MessageClass::Packet, (self.id, target), Direction::Send);
         self.noted(self.rank.messages.send(to, packet))
     }
 
+    /// Hands the next packet of another live cell, of any length, to a function.
     fn receive_packet<T>(
         &mut self,
         source: CellId,

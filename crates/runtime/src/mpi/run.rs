@@ -33,6 +33,7 @@ use super::persistent_requests::{ExchangeKey, PersistentExchange};
 use super::port::MpiPort;
 use super::rank_map::RankMap;
 use super::started_walks::WalkQueue;
+use super::tree::LocalEdge;
 use super::walks::{RankTree, TreeKey};
 use crate::call::Call;
 use crate::cell::Cell;
@@ -65,6 +66,8 @@ pub(super) enum WaitState {
     AnyMessage,
     /// A cell to receive what this one sends it.
     Receiver(CellId),
+    /// A cell to make its part of a round of an epoch.
+    Round(CellId),
     Switch(Context),
     Ended,
 }
@@ -77,12 +80,16 @@ pub(super) struct Rank<'w> {
     pub(super) messages: MpiMessageQueue,
     exchange: RefCell<BTreeMap<ExchangeKey, Rc<PersistentExchange>>>,
     pub(super) trees: RefCell<BTreeMap<TreeKey, Rc<RankTree>>>,
+    /// In the tree of all live cells, the edges between cells of this rank, by their lower ends.
+    pub(super) live_edges: RefCell<BTreeMap<CellId, Rc<LocalEdge>>>,
     /// The nonblocking exchanges of the cells.
     pub(super) requests: MpiRequestQueue,
     /// Their nonblocking reductions.
     pub(super) walks: WalkQueue,
     /// By row of this rank's cells.
     pub(super) waits: RefCell<Vec<WaitState>>,
+    /// Some node has more cells than cores, which all ranks know.
+    pub(super) shares_cores: Slot<bool>,
     /// Switches made.
     pub(super) switches: Slot<u64>,
     /// By row: the switches and exchanges of the cell.
@@ -168,9 +175,11 @@ impl<'w> Rank<'w> {
             messages: MpiMessageQueue::new(comm.clone()),
             exchange: RefCell::default(),
             trees: RefCell::default(),
+            live_edges: RefCell::default(),
             requests: MpiRequestQueue::new(own),
             walks: WalkQueue::new(own),
             waits: RefCell::new(vec![WaitState::Nothing; own]),
+            shares_cores: Slot::new(false),
             switches: Slot::new(0),
             steps: RefCell::new(vec![StepLog::new(); own]),
             mismatch_detector: MismatchDetector::default(),
@@ -211,6 +220,8 @@ impl<'w> Rank<'w> {
                     active: 0,
                     order: Vec::new(),
                     arrived: Vec::new(),
+                    rounds: None,
+                    tree: None,
                 };
                 run_program(program, &mut Cell::new((id, bounds), self.loaded, &mut port))
             };
@@ -462,6 +473,7 @@ impl<'w> Rank<'w> {
                 ("a message of any cell".to_owned(), others.collect())
             }
             WaitState::Receiver(target) => ("sending a message".to_owned(), vec![target]),
+            WaitState::Round(other) => ("a round of an epoch".to_owned(), vec![other]),
             WaitState::Nothing | WaitState::Switch(_) | WaitState::Ended => Default::default(),
         }
     }
@@ -514,8 +526,12 @@ impl<'w> Rank<'w> {
 pub(super) enum MessageClass {
     /// Of the program.
     Plain,
-    /// Packets of epochs.
+    /// Packets of routed rounds and of sized exchanges.
     Packet,
+    /// Messages of direct rounds.
+    Round,
+    /// Arrays on their way up the tree of all live cells.
+    Tree,
     /// Announcements and words of direct passes.
     Direct,
     /// Their receivers' replies.
@@ -524,7 +540,8 @@ pub(super) enum MessageClass {
 
 impl MessageClass {
     /// All classes.
-    pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Packet, Self::Direct, Self::Reply];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Plain, Self::Packet, Self::Direct, Self::Reply, Self::Round, Self::Tree];
 
     fn number(self) -> u64 {
         match self {
@@ -532,6 +549,8 @@ impl MessageClass {
             MessageClass::Packet => 1,
             MessageClass::Direct => 2,
             MessageClass::Reply => 3,
+            MessageClass::Round => 4,
+            MessageClass::Tree => 5,
         }
     }
 }

@@ -59,7 +59,7 @@ impl ThreadPort<'_, '_> {
         }
         for (target, bytes) in round.lists {
             let mailbox = &self.state.mailboxes[round.live[target].index()];
-            lock(&mailbox.0[side]).push((round.own, bytes));
+            lock(&mailbox.0[side]).push((round.own, bytes.into_owned()));
         }
         self.step(Collective::Round)?;
         self.barrier()?;

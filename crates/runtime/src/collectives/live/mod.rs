@@ -20,6 +20,8 @@
 mod plan;
 mod reduce;
 
+use std::sync::Arc;
+
 use conset_ir::CellId;
 
 use crate::cell::Cell;
@@ -30,7 +32,7 @@ pub use plan::ReducePlan;
 /// The live cells, as one of them and a root see them.
 #[derive(Debug)]
 struct Places {
-    live: Vec<CellId>,
+    live: Arc<[CellId]>,
     /// The places of the cell and of the root.
     own: usize,
     root: usize,
@@ -62,7 +64,7 @@ impl Cell<'_> {
     #[track_caller]
     fn places(&mut self, root: CellId) -> Result<Places, CellError> {
         self.switch_to_messages()?;
-        let live: Vec<CellId> = self.image().machine().endpoints().collect();
+        let live = self.live();
         let own = live.binary_search(&self.id()).expect("a cell that runs is live");
         match live.binary_search(&root) {
             Ok(root) => Ok(Places { live, own, root }),

@@ -53,6 +53,19 @@ impl ReducePlan {
         plans.into_iter().min_by_key(clocks).unwrap_or(ReducePlan::Tree)
     }
 
+    /// The plan for cells that share cores, of which more are to run than there are cores: the tree,
+    /// if it combines the cells in the same grouping as the cheapest plan, so that the bits of the
+    /// result are the same. Swap has less to do from end to end, and more in sum, which counts where
+    /// cells wait for each other's cores.
+    pub(super) fn of_shared_cores(self, cells: usize) -> Self {
+        let ReducePlan::Swap { radices } = &self else { return self };
+        // Pairs of pairs, and so on; and at last two or three of these from the first to the last.
+        let pairs = radices.iter().take_while(|&&radix| radix == 2).count();
+        let same =
+            radices.iter().product::<usize>() == cells && matches!(radices[pairs..], [] | [3]);
+        if same { ReducePlan::Tree } else { self }
+    }
+
     /// Clocks that a reduction takes: those of the busiest cell, of which a message of w words takes
     /// `c_send + c_receive + (1 + e + w) * access`, and combining w words `w * combine`. (`e` are the
     /// extra words of a message; links are taken to be free. With half duplex a cell that exchanges
@@ -115,7 +128,48 @@ fn prime_factors(number: usize) -> Vec<usize> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use conset_ir::convert::to_usize;
+
     use super::*;
+
+    /// How a plan groups cells, as text.
+    fn grouping(plan: &ReducePlan, cells: usize) -> String {
+        let mut groups: Vec<String> = (0..cells).map(|cell| cell.to_string()).collect();
+        let join = |part: &[String]| {
+            let fold = |all: String, next: &String| format!("({all} {next})");
+            part[1..].iter().fold(part[0].clone(), fold)
+        };
+        let radices = match plan {
+            ReducePlan::Tree => vec![2; to_usize(u64::from(cells.next_power_of_two().ilog2()))],
+            ReducePlan::Swap { radices } => {
+                let pairs = cells - radices.iter().product::<usize>();
+                let rest = groups.split_off(2 * pairs);
+                groups = groups.chunks(2).map(join).chain(rest).collect();
+                radices.clone()
+            }
+        };
+        for radix in radices {
+            groups = groups.chunks(radix).map(join).collect();
+        }
+        groups.remove(0)
+    }
+
+    #[test]
+    fn cells_that_share_cores_get_the_tree_if_its_bits_are_the_same() {
+        let t3d = Parameters::t3d();
+        let mut trees = 0;
+        for cells in 1..=130 {
+            let plan = ReducePlan::cheapest(&t3d, cells, 1 << 20);
+            let shared = plan.clone().of_shared_cores(cells);
+            assert_eq!(grouping(&plan, cells), grouping(&shared, cells), "{cells}: {plan:?}");
+            trees += usize::from(shared == ReducePlan::Tree);
+            if cells.is_power_of_two() || cells.is_multiple_of(3) && (cells / 3).is_power_of_two() {
+                assert_eq!(shared, ReducePlan::Tree, "{cells}: {plan:?}");
+            }
+        }
+        // 1, 2, 4, .., 128, and 3, 6, .., 96.
+        assert_eq!(trees, 14);
+    }
 
     #[test]
     fn plans_fit_the_cells_and_swap_pays_for_long_arrays() {

@@ -12,12 +12,14 @@
 use std::ops::Range;
 
 use conset_ir::CellId;
-use conset_ir::convert::to_u64;
+use conset_ir::convert::{to_u64, to_usize};
 
 use super::Places;
 use super::plan::ReducePlan;
 use crate::cell::Cell;
-use crate::error::CellError;
+use crate::collectives::fold::{bytes_of_mut, words_of, words_of_mut};
+use crate::error::{CellError, EpochUse};
+use crate::port::{OtherArray, ShortReduction};
 use crate::word::Word;
 
 /// An operator: combines words with those of later cells, into the first.
@@ -74,6 +76,17 @@ fn words(blocks: &Range<usize>, block: usize) -> Range<usize> {
     blocks.start * block..blocks.end * block
 }
 
+/// The error that another cell has another array.
+fn other_array<W: Word>(other: &OtherArray, expected: usize) -> CellError {
+    let OtherArray { source, word_bytes, bytes } = *other;
+    if word_bytes == to_u64(size_of::<W>()) {
+        let found = to_usize(bytes / word_bytes);
+        return CellError::MessageWords { source_cell: source, expected, found };
+    }
+    let (other, found) = (source, word_bytes);
+    CellError::Epoch(EpochUse::WordBytes { other, found, bytes: size_of::<W>() })
+}
+
 impl Cell<'_> {
     /// Combines the arrays of all live cells into that of the root by an operator of the program,
     /// together with all of them. `combine` changes its first words to their combination with the
@@ -83,7 +96,8 @@ impl Cell<'_> {
     /// it is only nearly associative, as the addition of floating-point numbers, the result depends on
     /// the number of cells and on the length of the array, and not on the transport or on time.)
     ///
-    /// Performed by [`ReducePlan::cheapest`] for the machine of the image. The arrays of cells other than
+    /// Performed by [`ReducePlan::cheapest`] for the machine of the image; over MPI by the tree instead,
+    /// if there are more cells than cores on a node and it gives the same bits. The arrays of cells other than
     /// the root are used up: what they contain afterwards is not specified.
     ///
     /// ```
@@ -116,9 +130,12 @@ impl Cell<'_> {
         array: &mut [W],
         combine: impl FnMut(&mut [W], &[W]),
     ) -> Result<(), CellError> {
-        let machine = self.image().machine();
-        let plan =
-            ReducePlan::cheapest(machine.parameters(), machine.endpoints().count(), array.len());
+        let parameters = self.image().machine().parameters();
+        let cells = self.live().len();
+        let mut plan = ReducePlan::cheapest(parameters, cells, array.len());
+        if self.port.shares_cores() {
+            plan = plan.of_shared_cores(cells);
+        }
         self.reduce_by(&plan, root, block, array, combine)
     }
 
@@ -174,6 +191,18 @@ impl Cell<'_> {
         combine: &mut Combine<'_, W>,
     ) -> Result<(), CellError> {
         let (count, own) = (places.count(), places.own);
+        let reduction = ShortReduction {
+            live: &places.live,
+            own,
+            word_bytes: size_of::<W>(),
+            array: bytes_of_mut(array),
+            combine: &mut |lower, upper| combine(words_of_mut(lower), words_of(upper)),
+        };
+        match self.ask(|port| port.reduce_short(reduction))? {
+            None => {}
+            Some(Ok(())) => return self.move_to_root(places, 0, array),
+            Some(Err(other)) => return self.fail(other_array::<W>(&other, array.len())),
+        }
         let mut received = Vec::new();
         let mut distance = 1;
         while distance < count && own.is_multiple_of(distance) {
