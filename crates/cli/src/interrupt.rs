@@ -2,7 +2,8 @@
 //!
 //! A search may take minutes, and most of its gain comes early. So the first Ctrl-C ends the search
 //! and not the command, which checks, prints and writes the result as usual. Outside of a search, and
-//! the second time, Ctrl-C ends the command at once.
+//! the second time, Ctrl-C ends the command at once. What ends a process or hangs up its terminal
+//! (SIGTERM, SIGHUP) does the same.
 
 use std::io::Write;
 use std::process;

@@ -1,4 +1,4 @@
-//! Ctrl-C: a search that is interrupted keeps its best plan.
+//! Signals: a search that is interrupted keeps its best plan, a soak test says what it did.
 
 #![cfg(target_os = "linux")]
 
@@ -35,8 +35,8 @@ fn wait_for_handler(child: &mut Child) {
     }
 }
 
-fn interrupt(child: &Child) {
-    let done = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+fn signal(name: &str, child: &Child) {
+    let done = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(done.success());
 }
 
@@ -47,7 +47,7 @@ fn an_interrupted_search_writes_its_best_plan() {
     let words = "compile pattern:all-to-all --machine torus:5x7 --words 40 --time-limit 3600 -o a.json --json";
     let mut child = conset(folder.path(), words);
     wait_for_handler(&mut child);
-    interrupt(&child);
+    signal("-INT", &child);
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{told}");
@@ -56,4 +56,21 @@ fn an_interrupted_search_writes_its_best_plan() {
     assert_eq!(report["sets"][0]["search"]["ended"], "interrupted");
     let verified = conset(folder.path(), "verify a.json").wait_with_output().unwrap();
     assert!(verified.status.success());
+}
+
+#[test]
+fn a_terminated_soak_test_says_what_it_did() {
+    for name in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        // Without the signal this would last for a day.
+        let mut child = conset(folder.path(), "soak --hours 24 --json");
+        wait_for_handler(&mut child);
+        signal(name, &child);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["interrupted"], true);
+        // Programs are numbered from 1.
+        assert_eq!(report["programs"].as_u64().unwrap(), report["last_seed"].as_u64().unwrap_or(0));
+    }
 }

@@ -544,6 +544,6 @@ impl Agents {
 /// feature.
 #[cfg(feature = "canary")]
 fn canary(tag: Tag, words: u64) -> Tag {
-    let hits = tag.stream() % 8 == 5 && tag.index() == 77 && words % 2 == 0;
+    let hits = tag.stream() % 8 == 5 && tag.index() == 77 && words.is_multiple_of(2);
     if hits { tag.plus(1) } else { tag }
 }

@@ -54,6 +54,9 @@ impl CaseKind {
     }
 }
 
+/// Connections of a program up to which one search in four is not limited; of larger programs, one in 32.
+const WHOLE_SEARCH: usize = 16;
+
 /// Number of random bytes for the case of a seed.
 const SEED_BYTES: usize = 1 << 14;
 
@@ -102,9 +105,14 @@ impl Case {
             .seed(u.int_in_range(0..=3)?)
             .max_phases(if u.ratio(1, 16)? { Some(u.int_in_range(1..=6)?) } else { None })
             .max_plans(if u.ratio(1, 16)? { Some(u.int_in_range(1..=12)?) } else { None });
-        // Whole searches of large programs take seconds, and several plans suffice for most.
+        // A whole search of a large program takes seconds, which hundreds of others need together;
+        // several plans suffice for most.
+        let connections: usize = program.sets().iter().map(|set| set.len()).sum();
+        let whole_searches = if connections > WHOLE_SEARCH { 32 } else { 4 };
         let options = match kind {
-            CaseKind::Soak if u.ratio(3, 4)? => options.max_plans(u.int_in_range(1..=8)?),
+            CaseKind::Soak if !u.ratio(1, whole_searches)? => {
+                options.max_plans(u.int_in_range(1..=8)?)
+            }
             CaseKind::Tiny => options.max_plans(u.int_in_range(1..=3)?),
             _ => options,
         };

@@ -20,6 +20,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use arbitrary::Unstructured;
 use conset::fabric::messages::{self, MessageOptions, MessageOrder};
@@ -65,6 +66,82 @@ pub struct SoakCounts {
     pub transports: u64,
     /// Runs (images, sets by messages, step plans) that were repeated on the second simulator.
     pub compared: u64,
+    /// Where the time went.
+    pub times: StageTimes,
+}
+
+/// The time of programs by what was done with them. Each includes the checks of its results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StageTimes {
+    /// Generation of the program, the machine and the options.
+    pub generate: Duration,
+    /// Compilation with the options of the case, and verification.
+    pub compile: Duration,
+    /// Runs of the compiled program on the fabric.
+    pub fabric: Duration,
+    /// Compilation on other numbers of threads.
+    pub threads: Duration,
+    /// Writing and reading of files.
+    pub files: Duration,
+    /// Messages.
+    pub messages: Duration,
+    /// Compilation to steps, and their run.
+    pub steps: Duration,
+    /// Cell programs.
+    pub transports: Duration,
+    /// Compilation with an earlier schedule, and its run.
+    pub reuse: Duration,
+    /// Compilation of merged sets, and its run.
+    pub fuse: Duration,
+    /// Comparison with the second simulator.
+    pub compare: Duration,
+}
+
+impl StageTimes {
+    /// All times with their names.
+    pub fn rows(&self) -> [(&'static str, Duration); 11] {
+        // All fields by name, so that none is forgotten.
+        #[rustfmt::skip]
+        let Self {
+            generate, compile, fabric, threads, files, messages, steps, transports, reuse, fuse, compare,
+        } = *self;
+        [
+            ("generate", generate),
+            ("compile", compile),
+            ("fabric", fabric),
+            ("threads", threads),
+            ("files", files),
+            ("messages", messages),
+            ("steps", steps),
+            ("transports", transports),
+            ("reuse", reuse),
+            ("fuse", fuse),
+            ("compare", compare),
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.generate += other.generate;
+        self.compile += other.compile;
+        self.fabric += other.fabric;
+        self.threads += other.threads;
+        self.files += other.files;
+        self.messages += other.messages;
+        self.steps += other.steps;
+        self.transports += other.transports;
+        self.reuse += other.reuse;
+        self.fuse += other.fuse;
+        self.compare += other.compare;
+    }
+}
+
+/// Calls a function and adds its time.
+fn timed<T>(time: &mut Duration, call: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let result = call();
+    *time += begin.elapsed();
+    result
 }
 
 impl SoakCounts {
@@ -74,6 +151,7 @@ impl SoakCounts {
         #[rustfmt::skip]
         let Self {
             programs, refused, runs, words, files, threads, reused, fused, messages, steps, transports, compared,
+            times,
         } = other;
         self.programs += programs;
         self.refused += refused;
@@ -87,6 +165,7 @@ impl SoakCounts {
         self.steps += steps;
         self.transports += transports;
         self.compared += compared;
+        self.times.add(times);
     }
 }
 
@@ -119,9 +198,16 @@ impl Choices {
 /// The case and what failed.
 pub fn program(seed: u64) -> Result<SoakCounts, Box<(Case, String)>> {
     let choices = Choices::of_seed(seed);
-    let case = caught(|| Case::of_seed(seed, CaseKind::Soak));
+    let mut generate = Duration::ZERO;
+    let case = timed(&mut generate, || caught(|| Case::of_seed(seed, CaseKind::Soak)));
     let case = case.unwrap_or_else(|message| panic!("generator, seed {seed}: {message}"));
-    fails(&case, choices).map_err(|message| Box::new((case, message)))
+    match fails(&case, choices) {
+        Ok(mut counts) => {
+            counts.times.generate = generate;
+            Ok(counts)
+        }
+        Err(message) => Err(Box::new((case, message))),
+    }
 }
 
 /// Does everything with a case.
@@ -146,9 +232,9 @@ pub fn of_bytes(bytes: &[u8]) {
 fn everything(case: &Case, choices: Choices) -> SoakCounts {
     let Case { machine, program, options } = case;
     let mut counts = SoakCounts { programs: 1, ..SoakCounts::default() };
-    forms::round_trips(&Document::Program {
-        machine: Some(machine.clone()),
-        program: program.clone(),
+    timed(&mut counts.times.files, || {
+        let (machine, program) = (Some(machine.clone()), program.clone());
+        forms::round_trips(&Document::Program { machine, program });
     });
     let words = check::words(program);
     if words <= MAX_RUN_WORDS {
@@ -159,50 +245,61 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
             by_steps(case, choices, &mut counts);
         }
     }
-    let Some(compiled) = check::compiles(Compiler::new(machine), case, program) else {
+    let compile = || check::compiles(Compiler::new(machine), case, program);
+    let Some(compiled) = timed(&mut counts.times.compile, compile) else {
         counts.refused += 1;
         return counts;
     };
     if choices.one_of(3, 2) {
-        forms::round_trips(&Document::Schedule(compiled.schedule().clone()));
-        forms::round_trips(&Document::Image((**compiled.image()).clone()));
+        timed(&mut counts.times.files, || {
+            forms::round_trips(&Document::Schedule(compiled.schedule().clone()));
+            forms::round_trips(&Document::Image((**compiled.image()).clone()));
+        });
         counts.files += 1;
     }
     if choices.one_of(4, 4) {
-        on_other_threads(case, &compiled);
+        timed(&mut counts.times.threads, || on_other_threads(case, &compiled));
         counts.threads += 1;
     }
     if words <= MAX_RUN_WORDS {
-        check::runs(&compiled, options.seed);
+        timed(&mut counts.times.fabric, || check::runs(&compiled, options.seed));
         counts.runs += 1;
         counts.words += words;
     }
     if is_compared(program, choices) {
-        agree(compare::phases(compiled.image()));
+        timed(&mut counts.times.compare, || agree(compare::phases(compiled.image())));
         counts.compared += 1;
     }
     if words <= MAX_EXAMINED_WORDS && choices.one_of(5, 4) {
-        check::every_word(compiled.image(), program);
+        timed(&mut counts.times.transports, || check::every_word(compiled.image(), program));
         counts.transports += 1;
     }
     if choices.one_of(6, 3) {
-        counts.reused += u64::from(with_reuse(case, &compiled, choices));
+        let reuse = || with_reuse(case, &compiled, choices);
+        counts.reused += u64::from(timed(&mut counts.times.reuse, reuse));
     }
     if program.sets().len() > 1 {
-        let names = program.sets().iter().map(|set| set.name());
-        let fused = check::compiles(Compiler::new(machine).fuse(names), case, program);
-        if let Some(fused) = fused {
-            counts.fused += 1;
-            if words <= MAX_RUN_WORDS {
-                check::runs(&fused, options.seed);
-            }
-            if is_compared(program, choices) {
-                agree(compare::phases(fused.image()));
-                counts.compared += 1;
-            }
-        }
+        fused(case, choices, &mut counts);
     }
     counts
+}
+
+fn fused(case: &Case, choices: Choices, counts: &mut SoakCounts) {
+    let Case { machine, program, options } = case;
+    let names = program.sets().iter().map(|set| set.name());
+    let fused = timed(&mut counts.times.fuse, || {
+        let fused = check::compiles(Compiler::new(machine).fuse(names), case, program)?;
+        if check::words(program) <= MAX_RUN_WORDS {
+            check::runs(&fused, options.seed);
+        }
+        Some(fused)
+    });
+    let Some(fused) = fused else { return };
+    counts.fused += 1;
+    if is_compared(program, choices) {
+        timed(&mut counts.times.compare, || agree(compare::phases(fused.image())));
+        counts.compared += 1;
+    }
 }
 
 /// Whether the runs of a program are repeated on the second simulator.
@@ -219,7 +316,8 @@ fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let order = MessageOrder::ALL[choices.below(7, MessageOrder::ALL.len())];
     let options = MessageOptions::default().seed(case.options.seed).with_order(order);
     for set in case.program.sets() {
-        match messages::run_checked(&case.machine, set, &options) {
+        let run = || messages::run_checked(&case.machine, set, &options);
+        match timed(&mut counts.times.messages, run) {
             Ok(report) => {
                 assert!(report.payload_ok && report.words == set.words(), "{report:?}");
                 counts.messages += 1;
@@ -228,7 +326,8 @@ fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
             Err(fault) => assert!(has_no_route(&fault), "messages: {fault}"),
         }
         if is_compared(&case.program, choices) {
-            let clocks = agree(compare::messages(&case.machine, set, order, case.options.seed));
+            let compare = || compare::messages(&case.machine, set, order, case.options.seed);
+            let clocks = agree(timed(&mut counts.times.compare, compare));
             counts.compared += u64::from(clocks.is_some());
         }
     }
@@ -241,21 +340,25 @@ fn has_no_route(fault: &Fault) -> bool {
 fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let plans = to_u32(choices.below(8, 6)) + 1;
     let compiler = StepCompiler::new(&case.machine).max_plans(plans).seed(case.options.seed);
-    let steps = match compiler.compile(&case.program, &mut |_| ()) {
+    let compiled = timed(&mut counts.times.steps, || compiler.compile(&case.program, &mut |_| ()));
+    let steps = match compiled {
         Ok(steps) => steps,
         // No path at all; a message without a route, or with too many words.
         Err(CompileError::Infeasible(_) | CompileError::Input(_)) => return,
         Err(other) => panic!("steps: {other}"),
     };
     assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
-    forms::round_trips(&Document::Steps(steps.schedule().clone()));
-    forms::round_trips(&Document::Image((**steps.image()).clone()));
+    timed(&mut counts.times.files, || {
+        forms::round_trips(&Document::Steps(steps.schedule().clone()));
+        forms::round_trips(&Document::Image((**steps.image()).clone()));
+    });
     if is_compared(&case.program, choices) {
         for set in steps.schedule().sets() {
-            counts.compared += u64::from(agree(compare::steps(&set.steps)).is_some());
+            let compared = timed(&mut counts.times.compare, || compare::steps(&set.steps));
+            counts.compared += u64::from(agree(compared).is_some());
         }
     }
-    match steps.run(case.options.seed, false) {
+    match timed(&mut counts.times.steps, || steps.run(case.options.seed, false)) {
         Ok(runs) => {
             for (run, set) in runs.iter().zip(case.program.sets()) {
                 assert!(run.summary.payload_ok, "{:?}", run.summary);
@@ -267,7 +370,7 @@ fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
         Err(other) => panic!("steps: {other}"),
     }
     if check::words(&case.program) <= MAX_EXAMINED_WORDS && choices.one_of(9, 3) {
-        check::every_word(steps.image(), &case.program);
+        timed(&mut counts.times.transports, || check::every_word(steps.image(), &case.program));
         counts.transports += 1;
     }
 }

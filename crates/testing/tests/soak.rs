@@ -20,4 +20,7 @@ fn every_test_has_its_turn() {
     assert!(done.iter().all(|&count| count > 0), "{counts:?}");
     // About half of the programs are compared, most of them in several ways.
     assert!(counts.compared >= PROGRAMS / 4, "{counts:?}");
+    // The time of each of them is counted, and no other: one name for each.
+    let rows = counts.times.rows();
+    assert!(rows.iter().all(|(what, time)| !time.is_zero() && !what.is_empty()), "{rows:?}");
 }

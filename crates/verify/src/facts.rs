@@ -135,3 +135,86 @@ impl fmt::Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every figure is different, so that none can be taken for another.
+    fn figures() -> Report {
+        Report {
+            sets: 1,
+            phases: 2,
+            connections: 3,
+            words: 5,
+            routes: 7,
+            hops: 11,
+            channels_checked: 13,
+            max_occupancy: 17,
+            cells_at_limit: 19,
+            max_sharing: 23,
+            steps: 0,
+            messages: 29,
+            pieces: 31,
+            slots: 37,
+            orders: 41,
+            operations: 43,
+            timed_phases: 47,
+            proved_phases: 53,
+            proved_clocks: 59,
+        }
+    }
+
+    #[test]
+    fn counts_are_added_and_maxima_combined() {
+        let twice = figures().and(figures());
+        let expected = Report {
+            sets: 2,
+            phases: 4,
+            connections: 6,
+            words: 10,
+            routes: 14,
+            hops: 22,
+            channels_checked: 26,
+            max_occupancy: 17,
+            cells_at_limit: 38,
+            max_sharing: 23,
+            steps: 0,
+            messages: 58,
+            pieces: 62,
+            slots: 74,
+            orders: 82,
+            operations: 86,
+            timed_phases: 94,
+            proved_phases: 106,
+            proved_clocks: 118,
+        };
+        assert_eq!(twice, expected);
+        let steps = |steps| Report { steps, ..Report::default() };
+        assert_eq!(steps(2).and(steps(3)), steps(5));
+    }
+
+    #[test]
+    fn only_known_lengths_are_proved() {
+        let mut report = Report::default();
+        report.add_lengths(&[Some(10), None, Some(7)]);
+        report.add_lengths(&[None]);
+        let proved = (report.timed_phases, report.proved_phases, report.proved_clocks);
+        assert_eq!(proved, (4, 2, 17));
+    }
+
+    #[test]
+    fn a_report_prints_the_figures_that_there_are() {
+        let routes = "verified: 3 connections of 5 words on 7 routes over 11 hops in 2 phases, 13 channel \
+                      bookings, at most 17 routes on a cell (19 at the limit) and 23 on a link";
+        let all =
+            ", 37 slots, 41 ordering constraints, 43 operations, length proved of 53 of 47 phases";
+        assert_eq!(figures().to_string(), format!("{routes}{all}"));
+        let untimed = Report { slots: 0, orders: 0, operations: 0, timed_phases: 0, ..figures() };
+        assert_eq!(untimed.to_string(), routes);
+        let steps = Report { steps: 4, ..figures() };
+        let pieces = "verified: 3 connections of 5 words as 31 pieces of 29 messages in 4 steps";
+        assert_eq!(steps.to_string(), format!("{pieces}, 41 ordering constraints"));
+        assert_eq!(Report { orders: 0, ..steps }.to_string(), pieces);
+    }
+}

@@ -292,3 +292,55 @@ impl Findings {
         Err(Rejection { violations: self.violations, counts })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(rule: Rule, times: usize) -> Rejection {
+        let mut findings = Findings::new();
+        findings.enter_set("halo");
+        (0..times).for_each(|_| findings.add(rule, Location::set(), || "wrong".to_owned()));
+        findings.finish().unwrap_err()
+    }
+
+    #[test]
+    fn violations_name_their_place() {
+        let mut findings = Findings::new();
+        findings.enter_set("halo");
+        let phase = Location::phase(PhaseId(2)).cell(CellId(5)).connection(ConnectionId(7));
+        let step = Location::step(StepId(3)).connection(ConnectionId(7)).cell(CellId(5));
+        for location in [phase, step, Location::set(), Location::set().cell(CellId(5))] {
+            findings.add(Rule::Capacity, location, || "full".to_owned());
+        }
+        let rejection = findings.finish().unwrap_err();
+        let lines: Vec<String> = rejection.violations().iter().map(ToString::to_string).collect();
+        let (phase, step) = (PhaseId(2), StepId(3));
+        assert_eq!(
+            lines,
+            [
+                format!("capacity: halo/{phase}: {}: {}: full", CellId(5), ConnectionId(7)),
+                format!("capacity: halo/{step}: {}: {}: full", CellId(5), ConnectionId(7)),
+                "capacity: halo: full".to_owned(),
+                format!("capacity: halo: {}: full", CellId(5)),
+            ]
+        );
+    }
+
+    #[test]
+    fn all_violations_are_counted_and_some_are_listed() {
+        let one = refused(Rule::Order, 1);
+        let line = "order: halo: wrong";
+        assert_eq!(one.to_string(), format!("rejected by the checker: 1 violation\n  {line}"));
+        let most = refused(Rule::Order, Rejection::LISTED);
+        let text =
+            format!("rejected by the checker: 100 violations{}", format!("\n  {line}").repeat(100));
+        assert_eq!((most.violations().len(), most.to_string()), (100, text.clone()));
+        let more = refused(Rule::Order, Rejection::LISTED + 2);
+        assert_eq!((more.violations().len(), more.total()), (100, 102));
+        let text = text.replace("100", "102");
+        assert_eq!(more.to_string(), format!("{text}\n  and 2 more; in all: order 102"));
+        assert_eq!((more.rules(), more.counts()), (vec![Rule::Order], &[(Rule::Order, 102)][..]));
+        assert!(more.breaks(Rule::Order) && !more.breaks(Rule::Claim));
+    }
+}

@@ -1,5 +1,6 @@
 //! `conset soak`: random programs, one after another, through everything that can be done with them.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,8 @@ struct SoakReport {
     transports: u64,
     compared: u64,
     seconds: f64,
+    /// Seconds by what was done.
+    times: BTreeMap<&'static str, f64>,
     programs_per_hour: u64,
     slowest_seed: Option<u64>,
     slowest_seconds: f64,
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> 
         transports: counts.transports,
         compared: counts.compared,
         seconds,
+        times: counts.times.rows().map(|(what, time)| (what, time.as_secs_f64())).into(),
         programs_per_hour: truncate(to_f64(counts.programs) * 3600.0 / seconds.max(1e-3)),
         slowest_seed: slowest.map(|slowest| slowest.1),
         slowest_seconds: slowest.map_or(0.0, |slowest| slowest.0.as_secs_f64()),
@@ -188,6 +192,10 @@ fn write_report(out: &mut dyn Write, report: &SoakReport) -> io::Result<()> {
         number(report.programs_per_hour),
         slowest.unwrap_or_default(),
     )?;
+    let mut times: Vec<_> = report.times.iter().collect();
+    times.sort_by(|a, b| b.1.total_cmp(a.1));
+    let times = times.iter().map(|(what, seconds)| format!("{what} {seconds:.1}"));
+    writeln!(out, "of these {} s", times.collect::<Vec<_>>().join(", "))?;
     for failure in &report.failures {
         writeln!(
             out,

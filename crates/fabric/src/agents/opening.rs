@@ -100,6 +100,8 @@ impl Agents {
             }
             start = start.max(other.start);
         }
+        #[cfg(feature = "canary-clocks")]
+        let start = canary(start);
         if start > now {
             if pending.wake != start {
                 pending.wake = start;
@@ -161,4 +163,11 @@ impl Agents {
         let head = self.pending[port].list.front().copied().filter(|&head| head != number);
         head.or_else(|| self.ports[port].open().map(|stream| stream.operation).next())
     }
+}
+
+/// A planted bug: streams with some planned starts open one clock late. Every word arrives, and no bound is
+/// violated. Only tests that must find it have this feature.
+#[cfg(feature = "canary-clocks")]
+fn canary(start: u64) -> u64 {
+    if start % 8 == 5 { start + 1 } else { start }
 }

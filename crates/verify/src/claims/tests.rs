@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use conset_ir::{
-    CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Parameters,
-    PhaseTimes, Slot, Topology,
+    Bounds, CellId, ChannelId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Parameters,
+    PhaseTimes, Proof, Slot, Topology,
 };
 
 use super::*;
@@ -170,4 +170,115 @@ fn prices_beyond_all_measure_prove_nothing_and_break_nothing() {
     let even = Witness::LinkPrices(vec![1; 12]);
     let proved = |witness| prove(&machine, &pairs, Binding::LinkFlow, &witness).unwrap();
     assert_eq!(proved(prices), proved(even));
+}
+
+/// A switch takes 100 clocks, set-up 7, a word 3 at agents and 2 on links.
+fn machine_of_claims(timed_starts: u32) -> Machine {
+    let parameters = Parameters {
+        duplex: Duplex::Full,
+        streams: 1,
+        stream_setup: 7,
+        access_clocks_per_word: 3,
+        link_clocks_per_word: 2,
+        network_overhead: 0,
+        t_sync: 60,
+        t_phase: 40,
+        timed_starts,
+        ..Parameters::iwarp()
+    };
+    Machine::from_spec("mesh:2").unwrap().with_parameters(parameters).unwrap()
+}
+
+/// The messages about the claims of a set with one connection of 10 words in one phase.
+fn refused(
+    (machine, target, makespan): (Machine, u32, u64),
+    bounds: Bounds,
+    proof: Proof,
+    predicted_clocks: u64,
+) -> Vec<String> {
+    let rows = set(&[(0, target, 10)]);
+    let cells = if target == 0 { vec![CellId(0)] } else { vec![CellId(0), CellId(target)] };
+    let ends = (cells[0], cells[cells.len() - 1]);
+    let links: Vec<LinkId> = machine.links_between(ends.0, ends.1).collect();
+    let mut routes = PhaseRoutes::new();
+    let channels = vec![ChannelId(0); cells.len()];
+    routes.push(ConnectionId(0), 10, &cells, &links, &channels).unwrap();
+    let routing = conset_ir::Routing::new(Arc::new(machine), Arc::new(rows), vec![routes]).unwrap();
+    let times = PhaseTimes { slots: vec![Slot { start: 0, duration: 0 }], makespan };
+    let timetable = Timetable::new(routing, vec![times]).unwrap();
+    let schedule = SetSchedule { timetable, bounds, proof, predicted_clocks };
+    let mut findings = Findings::new();
+    check(&schedule, &mut findings);
+    let rejection = findings.finish().err();
+    let violations = rejection.iter().flat_map(|rejection| rejection.violations());
+    violations.map(|violation| violation.message.clone()).collect()
+}
+
+fn bounds(phases: u32, clocks: u64) -> Bounds {
+    Bounds { phases, phases_by: Binding::Endpoints, clocks, clocks_by: Binding::AgentLoad }
+}
+
+/// The switch, and set-up and words at an agent.
+const CLOCKS: u64 = 100 + 7 + 10 * 3;
+
+#[test]
+fn bounds_are_believed_up_to_what_is_proved() {
+    let claim = |bounds, proof| refused((machine_of_claims(0), 1, 0), bounds, proof, CLOCKS + 16);
+    let witness = |phases, clocks| Proof { phases: Some(phases), clocks: Some(clocks) };
+    let cell = |cell| Witness::Cell(CellId(cell));
+    let none: Vec<String> = Vec::new();
+    for proof in [Proof::default(), witness(cell(0), cell(1))] {
+        assert_eq!(claim(bounds(1, CLOCKS), proof.clone()), none);
+        assert_eq!(claim(bounds(0, 0), proof.clone()), none);
+        let how = match proof.is_empty() {
+            true => "what can be counted without a witness",
+            false => "its witness",
+        };
+        // One clock more is still below the prediction, but not proved.
+        let found = claim(bounds(1, CLOCKS + 1), proof.clone());
+        let by = Binding::AgentLoad;
+        let expected = format!("the bound claims at least 138 clocks by {by}; {how} proves 137");
+        assert_eq!(found, [expected]);
+        let found = claim(bounds(2, CLOCKS), proof);
+        let by = Binding::Endpoints;
+        let proved = format!("the bound claims at least 2 phases by {by}; {how} proves 1");
+        let more = "the bound claims at least 2 phases; the schedule has 1".to_owned();
+        assert_eq!(found, [more, proved]);
+    }
+    let found = claim(bounds(1, CLOCKS), witness(cell(2), Witness::Hops));
+    let [phases, clocks] = &found[..] else { panic!("{found:?}") };
+    assert!(phases.starts_with("the witness of the bound of phases is invalid"), "{phases}");
+    assert!(clocks.starts_with("the witness of the bound of clocks is invalid"), "{clocks}");
+    // As much as the prediction can be claimed, and no more.
+    let exact =
+        |clocks| refused((machine_of_claims(0), 1, 0), bounds(1, clocks), Proof::default(), CLOCKS);
+    assert_eq!(exact(CLOCKS), none);
+    let more = "the bound claims at least 138 clocks; the prediction is 137";
+    let found = exact(CLOCKS + 1);
+    assert!(found.len() == 2 && found[0] == more, "{found:?}");
+}
+
+#[test]
+fn predictions_are_between_the_busiest_resource_and_all_routes_in_a_row() {
+    let accepts = |machine: fn() -> (Machine, u32, u64), predicted| {
+        refused(machine(), bounds(0, 0), Proof::default(), predicted).is_empty()
+    };
+    // Set-up and words at the agents; then the latency of the last word, twice, and a clock.
+    let untimed: fn() -> (Machine, u32, u64) = || (machine_of_claims(0), 1, 50);
+    let (least, most) = (CLOCKS, CLOCKS + 2 * (2 * 3 + 2) + 1);
+    // A machine whose makespan is longer, by itself or after all routes.
+    let long: fn() -> (Machine, u32, u64) = || (machine_of_claims(0), 1, 70);
+    let timed: fn() -> (Machine, u32, u64) = || (machine_of_claims(1), 1, 70);
+    // A cell that sends to itself may alternate.
+    let own: fn() -> (Machine, u32, u64) = || (machine_of_claims(0), 0, 0);
+    let cases = [
+        (untimed, least, most),
+        (long, least, 100 + 70 + 1),
+        (timed, least, most + 70),
+        (own, least, 100 + 2 * (7 + 30) + 2 * 2 * 3 + 1),
+    ];
+    for (row, (machine, least, most)) in cases.into_iter().enumerate() {
+        assert!(accepts(machine, least) && accepts(machine, most), "{row}: {least} to {most}");
+        assert!(!accepts(machine, least - 1) && !accepts(machine, most + 1), "{row}");
+    }
 }
