@@ -1,10 +1,10 @@
 //! Rounds of epochs, and sized exchanges, by messages between cells.
 //!
 //! Up to [`DIRECT`] cells a round is direct ([`super::direct_rounds`]): a message of each cell to each
-//! other one, which says by itself what it carries. A way that first exchanges counts (`MPI_Alltoall`) sends as many, and then
-//! the words; one that waits until nobody sends any more (NBX: synchronous sends and a nonblocking
-//! barrier) waits for two more hops to and fro. Above, where that many messages would cost more than
-//! passing words on, rounds are routed ([`Round::route`]).
+//! other one, which says by itself what it carries. A way that first exchanges counts (`MPI_Alltoall`)
+//! sends as many, and then the words; one that waits until nobody sends any more (NBX: synchronous
+//! sends and a nonblocking barrier) waits for two more hops to and fro. Above, where that many messages
+//! would cost more than passing words on, rounds are routed ([`Round::route`]).
 
 use conset_ir::convert::{to_u64, to_usize};
 use conset_ir::{CellId, Direction};
