@@ -24,7 +24,7 @@ const GUARD: usize = (16 << 20) + STAGGER;
 
 /// In runs of more cells guards have the least bytes. A core that resumes one cell after the other
 /// then looks nearly every stack up in the page tables, and with wide guards every stack has a line of
-/// its own at two of their levels: half of the time of a reduction of 10,000 cells.
+/// its own at two of their levels: a third of the time of a reduction of 10,000 cells.
 const FEW: usize = 256;
 
 /// In runs of more cells guards are to cost no mappings, which takes longer to set up.
