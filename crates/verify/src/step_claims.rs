@@ -190,3 +190,67 @@ pub(crate) fn check_sums(sets: &[SetSteps], findings: &mut Findings) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use conset_ir::Parameters;
+
+    use super::*;
+
+    /// Launches take 50 clocks, receptions 30, a word 3 at agents and 5 on links; 4 words more a message.
+    fn machine(protocol: Protocol, duplex: Duplex) -> Machine {
+        let parameters = Parameters {
+            protocol,
+            duplex,
+            c_send: 50,
+            c_receive: 30,
+            message_extra_words: 4,
+            access_clocks_per_word: 3,
+            link_clocks_per_word: 5,
+            ..Parameters::iwarp()
+        };
+        Machine::from_spec("mesh:2").unwrap().with_parameters(parameters).unwrap()
+    }
+
+    /// The clocks of both cells: two connections one way, of 10 and 7 words, and one back, of 6.
+    fn clocks(machine: &Machine, own: bool) -> [u128; 2] {
+        let mut loads = CellLoads::new(machine);
+        for (source, target, words) in [(0, 1, 10), (0, 1, 7), (1, 0, 6)] {
+            loads.words(CellId(source), CellId(target), words, own);
+        }
+        let cells = [0, 1].map(|cell| loads.clocks(&loads.cells[cell]));
+        assert_eq!(loads.most(), cells[0].max(cells[1]));
+        cells
+    }
+
+    #[test]
+    fn messages_of_their_own_are_counted_one_by_one() {
+        let both = 3 * (50 + 30) + (17 + 6 + 3 * 4) * 5;
+        let rendezvous = machine(Protocol::Rendezvous, Duplex::Full);
+        assert_eq!(clocks(&rendezvous, true), [both, both]);
+        // The sender of two messages; the receiver of two, which takes longer than to send one.
+        let full = machine(Protocol::Standing, Duplex::Full);
+        let sent = 2 * 50 + (17 + 2 * 4 - 2) * 5 + 2 * 3;
+        assert_eq!(clocks(&full, true), [sent, 2 * 30 + (17 + 2 * 4) * 3]);
+        // The processor copies what it sends, and receives word by word.
+        let half = machine(Protocol::Standing, Duplex::Half);
+        let [first, second] = [2 * 50 + 30 + 17 * 5 + 6 * 3, 50 + 2 * 30 + 6 * 5 + 17 * 3];
+        assert_eq!(clocks(&half, true), [first, second]);
+    }
+
+    #[test]
+    fn words_of_any_messages_need_one_message_each_way() {
+        let both = 2 * (50 + 30) + (17 + 6 + 2 * 4) * 5;
+        let rendezvous = machine(Protocol::Rendezvous, Duplex::Full);
+        assert_eq!(clocks(&rendezvous, false), [both, both]);
+        let full = machine(Protocol::Standing, Duplex::Full);
+        let sent = |words: u128| 50 + (words + 4 - 1) * 5 + 3;
+        assert_eq!(clocks(&full, false), [sent(17), sent(6).max(30 + (17 + 4) * 3)]);
+        // More messages can be faster if links are slow: the last word of each is not waited for.
+        let mut parameters = full.parameters().clone();
+        (parameters.c_send, parameters.message_extra_words) = (1, 0);
+        parameters.link_clocks_per_word = 100;
+        let slow = full.with_parameters(parameters).unwrap();
+        assert_eq!(clocks(&slow, false), [17 + 17 * 3, 30 + 17 * 3]);
+    }
+}
