@@ -124,6 +124,8 @@ struct TranslationSearch<'a> {
     torus: Torus,
     /// Steps of subgroups under which the set is invariant, largest subgroups first.
     steps: Vec<Vec<u32>>,
+    /// Clocks of a slot: those of the longest connection.
+    slot: u64,
     budget: u64,
     left: u64,
     rng: ChaCha8Rng,
@@ -208,7 +210,10 @@ impl<'a> TranslationSearch<'a> {
             all.retain(|steps| torus.is_invariant(steps));
         }
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Some(Self { problem, config, torus, steps: all, budget, left: budget, rng, best: None })
+        let words = problem.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
+        let slot = u64::from(words) * problem.word_clocks + problem.setup;
+        let (steps, left, best) = (all, budget, None);
+        Some(Self { problem, config, torus, steps, slot, budget, left, rng, best })
     }
 
     fn found(self) -> Option<Found> {
@@ -318,7 +323,8 @@ impl<'a> TranslationSearch<'a> {
             .map(|load| load * TIGHT >= f64::from(fewest))
             .collect();
         let until = self.left - self.left / self.config.filled;
-        while self.left > until && !self.is_over(self.floor(fewest)) {
+        let floor = self.floor(fewest);
+        while self.left > until && !self.is_over(floor) {
             let (places, slots) = fill(&packing.items, &tight, &mut self.left, &mut self.rng);
             let loads = packing.items.loads(|item| places[item].is_none());
             let need = to_u32(truncate(loads.into_iter().fold(0.0, f64::max).round()));
@@ -372,7 +378,7 @@ impl<'a> TranslationSearch<'a> {
     /// The clocks of so many slots in the fewest phases: what no plan with them goes below.
     fn floor(&self, slots: u32) -> u64 {
         let switches = u64::from(self.problem.bounds.phases) * self.problem.switch;
-        switches + u64::from(slots) * self.slot()
+        switches + u64::from(slots) * self.slot
     }
 
     /// Whether the search ends: the budget is used up, or what could still be gained over the best
@@ -401,14 +407,8 @@ impl<'a> TranslationSearch<'a> {
             ports[index(target)] += u32::from(source != target);
         }
         let left = problem.bounds.clocks - u64::from(problem.bounds.phases) * problem.switch;
-        let bound = u32::try_from(left / self.slot().max(1)).unwrap_or(u32::MAX / 2);
+        let bound = u32::try_from(left / self.slot.max(1)).unwrap_or(u32::MAX / 2);
         ports.into_iter().max().unwrap_or(0).max(bound).max(1)
-    }
-
-    /// Clocks of a slot: those of the longest connection.
-    fn slot(&self) -> u64 {
-        let words = self.problem.set.connections().iter().map(|c| c.words).max().unwrap_or(0);
-        u64::from(words) * self.problem.word_clocks + self.problem.setup
     }
 
     /// For each number of slots or phases the largest subgroups that suit it: for slots the first,
