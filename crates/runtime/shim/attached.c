@@ -10,6 +10,7 @@
 
 struct conset_comm;
 int32_t conset_comm_fortran(struct conset_comm *c);
+MPI_Datatype conset_type_of(int bytes);
 
 static MPI_Comm comm_of(struct conset_comm *c)
 {
@@ -195,12 +196,6 @@ void conset_wire_free(struct conset_wire *w, int *freed)
 
 /* ---- Operations of a set-up: one request each ---- */
 
-/* Words of messages have 4 or 8 bytes. */
-static MPI_Datatype word_of(int bytes)
-{
-    return bytes == 4 ? MPI_UINT32_T : MPI_UINT64_T;
-}
-
 struct conset_operation_request {
     MPI_Request request;
 };
@@ -227,7 +222,7 @@ int conset_operation_test(struct conset_operation_request *r, int *done)
 int conset_synchronous_send(struct conset_comm *c, struct conset_operation_request *r,
                             const void *words, int count, int bytes, int peer, int tag)
 {
-    return MPI_Issend(words, count, word_of(bytes), peer, tag, comm_of(c), &r->request);
+    return MPI_Issend(words, count, conset_type_of(bytes), peer, tag, comm_of(c), &r->request);
 }
 
 int conset_enter_barrier(struct conset_comm *c, struct conset_operation_request *r)
@@ -260,11 +255,11 @@ int conset_look(struct conset_comm *c, int from, int tag, int bytes, int *peer, 
     if (code != MPI_SUCCESS || !found)
         return code;
     *peer = status.MPI_SOURCE;
-    return MPI_Get_count(&status, word_of(bytes), words);
+    return MPI_Get_count(&status, conset_type_of(bytes), words);
 }
 
 /* Receives a message that conset_look has found. */
 int conset_take(struct conset_comm *c, void *words, int count, int bytes, int peer, int tag)
 {
-    return MPI_Recv(words, count, word_of(bytes), peer, tag, comm_of(c), MPI_STATUS_IGNORE);
+    return MPI_Recv(words, count, conset_type_of(bytes), peer, tag, comm_of(c), MPI_STATUS_IGNORE);
 }

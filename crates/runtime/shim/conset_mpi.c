@@ -182,7 +182,7 @@ void conset_requests_free(struct conset_requests *r)
 }
 
 /* Words of so many bytes, whatever the numbers are. */
-static MPI_Datatype type_of(int bytes)
+MPI_Datatype conset_type_of(int bytes)
 {
     switch (bytes) {
     case 1:
@@ -201,13 +201,13 @@ static MPI_Datatype type_of(int bytes)
 int conset_send_init(struct conset_comm *c, struct conset_requests *r, int at, const void *words,
                      int count, int bytes, int peer, int tag)
 {
-    return MPI_Send_init(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
+    return MPI_Send_init(words, count, conset_type_of(bytes), peer, tag, c->comm, &r->handles[at]);
 }
 
 int conset_receive_init(struct conset_comm *c, struct conset_requests *r, int at, void *words,
                         int count, int bytes, int peer, int tag)
 {
-    return MPI_Recv_init(words, count, type_of(bytes), peer, tag, c->comm, &r->handles[at]);
+    return MPI_Recv_init(words, count, conset_type_of(bytes), peer, tag, c->comm, &r->handles[at]);
 }
 
 /* A message that is sent by no persistent request: its first byte, its words, where it goes. */
@@ -223,7 +223,7 @@ int conset_sends_now(struct conset_comm *c, struct conset_requests *r, int first
     int code = MPI_SUCCESS;
     for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
         const struct conset_message *m = messages + i;
-        code = MPI_Isend(buffer + m->at, m->count, type_of(bytes), m->peer, m->tag, c->comm,
+        code = MPI_Isend(buffer + m->at, m->count, conset_type_of(bytes), m->peer, m->tag, c->comm,
                          &r->handles[first + i]);
     }
     return code;

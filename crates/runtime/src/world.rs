@@ -127,8 +127,8 @@ impl World {
     pub fn own_cells(&self) -> Vec<CellId> {
         match &self.transport {
             #[cfg(feature = "mpi")]
-            Transport::Mpi(comm) => mpi::cells(self.image().machine(), comm),
-            _ => self.image().machine().endpoints().collect(),
+            Transport::Mpi(comm) => mpi::cells(&self.loaded.live, comm),
+            _ => self.loaded.live.to_vec(),
         }
     }
 

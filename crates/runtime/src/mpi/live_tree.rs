@@ -11,7 +11,7 @@ use conset_ir::{CellId, Direction};
 use super::message_queue::Address;
 use super::port::MpiPort;
 use super::run::{MessageClass, WaitState};
-use super::tree::{Edge, Neighbour, TreeNode, WalkFault};
+use super::tree::{Edge, Neighbour, TreeNode, WalkFault, binomial_neighbours};
 use crate::collectives::WalkDirection;
 use crate::error::{MpiError, RunError};
 use crate::port::{OtherArray, ShortReduction, Stopped};
@@ -39,11 +39,9 @@ impl LiveTree {
             let mut edges = rank.live_edges.borrow_mut();
             Edge::Local(Rc::clone(edges.entry(child).or_default()))
         };
-        // The lowest bit of a place is that by which it differs from its parent's.
-        let bits = (0..usize::BITS).map(|bit| 1 << bit).take_while(|bit| *bit < live.len());
-        let below = bits.take_while(|bit| own & bit == 0);
-        let children: Vec<CellId> = below.filter_map(|bit| live.get(own + bit)).copied().collect();
-        let parent = (own > 0).then(|| live[own & (own - 1)]);
+        let (parent, children) = binomial_neighbours(own, live.len());
+        let parent = parent.map(|place| live[place]);
+        let children: Vec<CellId> = children.into_iter().map(|place| live[place]).collect();
         let ends = children.iter().map(|&child| edge(child, port.id, Direction::Receive)).collect();
         let up = parent.map(|parent| edge(port.id, parent, Direction::Send));
         Ok(Self { node: TreeNode::new(&rank.comm, up, ends)?, parent, children })

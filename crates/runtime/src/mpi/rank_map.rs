@@ -5,21 +5,21 @@
 //! ranks have one cell each, and the others only start and end a run together with them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use conset_ir::{CellId, Machine};
+use conset_ir::CellId;
 
 /// The cells by rank.
 #[derive(Clone, Debug)]
 pub(super) struct RankMap {
     /// All cells that execute programs, ascending.
-    cells: Vec<CellId>,
+    cells: Arc<[CellId]>,
     /// Ranks that have cells.
     active: usize,
 }
 
 impl RankMap {
-    pub(super) fn new(machine: &Machine, ranks: usize) -> Self {
-        let cells: Vec<CellId> = machine.endpoints().collect();
+    pub(super) fn new(cells: Arc<[CellId]>, ranks: usize) -> Self {
         Self { active: ranks.min(cells.len()), cells }
     }
 
@@ -70,7 +70,7 @@ mod tests {
     fn every_cell_has_one_place() {
         for (spec, ranks) in [("ring:1", 1), ("ring:7", 3), ("mesh:3x3", 4), ("ring:3", 8)] {
             let machine = Machine::from_spec(spec).unwrap();
-            let rank_map = RankMap::new(&machine, ranks);
+            let rank_map = RankMap::new(machine.endpoints().collect(), ranks);
             let mut cells = Vec::new();
             for rank in 0..ranks {
                 for (row, &cell) in rank_map.cells_of(rank).iter().enumerate() {

@@ -15,10 +15,11 @@
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionId, Direction, Machine, Operation};
+use conset_ir::{CellId, ConnectionId, Direction, Operation};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::backoff::{Backoff, Waited};
@@ -149,14 +150,14 @@ impl Drop for AbortOnUnwind<'_> {
 }
 
 /// The cells of this rank.
-pub(crate) fn cells(machine: &Machine, comm: &Comm) -> Vec<CellId> {
-    let rank_map = RankMap::new(machine, comm.size());
+pub(crate) fn cells(live: &Arc<[CellId]>, comm: &Comm) -> Vec<CellId> {
+    let rank_map = RankMap::new(Arc::clone(live), comm.size());
     rank_map.cells_of(comm.rank()).to_vec()
 }
 
 impl<'w> Rank<'w> {
     fn new(comm: &Comm, loaded: &'w LoadedImage) -> Result<Self, MpiError> {
-        let rank_map = RankMap::new(loaded.image.machine(), comm.size());
+        let rank_map = RankMap::new(Arc::clone(&loaded.live), comm.size());
         let own = rank_map.cells_of(comm.rank()).len();
         let first_message_tag = gather_at_root::TAGS;
         let most = to_u64(rank_map.most());

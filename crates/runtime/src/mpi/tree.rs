@@ -118,6 +118,16 @@ pub(super) enum Neighbour {
     Child(usize),
 }
 
+/// Parent and children of a place in the binomial tree over so many: the parent has all bits of the
+/// place but its lowest one, so every branch is a stretch of places.
+pub(super) fn binomial_neighbours(place: usize, places: usize) -> (Option<usize>, Vec<usize>) {
+    let steps = (0..usize::BITS).map(|bit| 1usize << bit);
+    // A child differs from its parent in a bit below the parent's lowest one.
+    let below = steps.take_while(|step| *step < places && place & (step | (step - 1)) == 0);
+    let children = below.map(|step| place + step).filter(|child| *child < places).collect();
+    (place.checked_sub(1).map(|less| place & less), children)
+}
+
 /// Why a walk cannot go on.
 #[derive(Debug)]
 pub(super) enum WalkFault {
@@ -546,4 +556,25 @@ fn open<'a>(
         return Err(WalkFault::Header { from, call, bytes: length });
     }
     Ok(&bytes[HEADER..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::binomial_neighbours;
+
+    #[test]
+    fn parents_and_children_agree() {
+        for ranks in 1..70 {
+            let trees: Vec<_> = (0..ranks).map(|rank| binomial_neighbours(rank, ranks)).collect();
+            assert_eq!(trees[0].0, None);
+            for (rank, (parent, children)) in trees.iter().enumerate() {
+                assert!(children.is_sorted());
+                assert!(children.iter().all(|&child| trees[child].0 == Some(rank)));
+                let parent = parent.map(|parent| &trees[parent]);
+                assert!(parent.is_none_or(|(_, children)| children.contains(&rank)));
+            }
+            let children: usize = trees.iter().map(|(_, children)| children.len()).sum();
+            assert_eq!(children, ranks - 1);
+        }
+    }
 }

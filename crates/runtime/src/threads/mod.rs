@@ -118,14 +118,14 @@ pub(crate) fn run<R: Send>(
     options: ThreadOptions,
     program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
 ) -> Result<(Vec<R>, RunReport), RunError> {
-    let cells: Vec<CellId> = setup.loaded.image.machine().endpoints().collect();
+    let cells = &setup.loaded.live;
     let workers = options.count(cells.len());
     let patience = options.patience()?;
     let mut state = SharedState::new(setup.loaded, workers, patience);
     let shared = &state;
     let left: Vec<WorkerResult<R>> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
-        for (number, cells) in assign(&cells, workers).enumerate() {
+        for (number, cells) in assign(cells, workers).enumerate() {
             let work = move || run_worker(shared, number, cells, setup.stack_size, program);
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),

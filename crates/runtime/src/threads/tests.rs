@@ -70,7 +70,7 @@ fn run_plainly<R: Send>(
     loaded: &LoadedImage,
     program: impl Fn(&mut Cell<'_>) -> R + Sync,
 ) -> Result<Vec<R>, RunError> {
-    let cells: Vec<CellId> = loaded.image.machine().endpoints().collect();
+    let cells = &loaded.live;
     let mut state = SharedState::new(loaded, cells.len(), PATIENCE);
     let (shared, program) = (&state, &program);
     let outcomes: Vec<ProgramOutcome<R>> = std::thread::scope(|scope| {

@@ -24,7 +24,7 @@ use crate::collectives::{ArrayOp, StartedArray, WalkDirection, bytes_of_mut};
 use crate::error::MpiError;
 use crate::lists::{Number, Op};
 use crate::mpi::comm::Comm;
-use crate::mpi::tree::{Combine, Neighbour, RemoteNode, WalkFault};
+use crate::mpi::tree::{Combine, Neighbour, RemoteNode, WalkFault, binomial_neighbours};
 use crate::requests::next_serial;
 
 /// Collectives that can be under way at a time.
@@ -85,7 +85,7 @@ pub(super) struct Reductions {
 
 impl Reductions {
     pub(super) fn new(comm: &Comm) -> Result<Self, MpiError> {
-        let (parent, children) = neighbours(comm.rank(), comm.size());
+        let (parent, children) = binomial_neighbours(comm.rank(), comm.size());
         let node = |&tags: &[i32; 2]| RemoteNode::new(comm, parent, &children, tags);
         let nodes = TREE_TAGS.iter().map(node).collect::<Result<_, MpiError>>()?;
         let (serial, rank) = (next_serial(), comm.rank());
@@ -173,15 +173,6 @@ impl Reduction {
         let mut combine = |_: usize, own: &mut [u8], its: &[u8]| op.combine(own, its);
         node.get().poll(tries, bytes, &mut combine)
     }
-}
-
-/// Parent and children of a rank.
-fn neighbours(rank: usize, ranks: usize) -> (Option<usize>, Vec<usize>) {
-    let steps = (0..usize::BITS).map(|bit| 1usize << bit);
-    // A child differs from this rank in a bit below the rank's lowest one.
-    let below = steps.take_while(|step| *step < ranks && rank & (step | (step - 1)) == 0);
-    let children = below.map(|step| rank + step).filter(|child| *child < ranks).collect();
-    (rank.checked_sub(1).map(|less| rank & less), children)
 }
 
 /// Whether a rank is in the branch of another.
@@ -412,29 +403,13 @@ fn place() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_in_branch, neighbours};
-
-    #[test]
-    fn parents_and_children_agree() {
-        for ranks in 1..70 {
-            let trees: Vec<_> = (0..ranks).map(|rank| neighbours(rank, ranks)).collect();
-            assert_eq!(trees[0].0, None);
-            for (rank, (parent, children)) in trees.iter().enumerate() {
-                assert!(children.is_sorted());
-                assert!(children.iter().all(|&child| trees[child].0 == Some(rank)));
-                let parent = parent.map(|parent| &trees[parent]);
-                assert!(parent.is_none_or(|(_, children)| children.contains(&rank)));
-            }
-            let children: usize = trees.iter().map(|(_, children)| children.len()).sum();
-            assert_eq!(children, ranks - 1);
-        }
-    }
+    use super::{binomial_neighbours, is_in_branch};
 
     #[test]
     fn a_branch_has_the_ranks_that_reach_it() {
         for rank in 1..100usize {
             let mut above = vec![rank];
-            while let Some(parent) = neighbours(*above.last().unwrap(), 100).0 {
+            while let Some(parent) = binomial_neighbours(*above.last().unwrap(), 100).0 {
                 above.push(parent);
             }
             for branch in 1..100 {

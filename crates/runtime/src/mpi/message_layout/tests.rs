@@ -24,7 +24,7 @@ fn messages_begin_at_lines_of_the_cache_and_do_not_overlap() {
         image.set.iter().filter(|(_, c)| c.source == cell).map(|(id, _)| id).collect()
     };
     for (ranks, size) in [(5, 1), (5, 2), (5, 4), (5, 8), (2, 4)] {
-        let rank_map = RankMap::new(&machine, ranks);
+        let rank_map = RankMap::new(machine.endpoints().collect(), ranks);
         let plan = ExchangePlan::new(&image, By::Messages, size);
         let tags = &mut TagAllocator::new((0, 1000), 0, 1);
         let bundles = tagged_bundles(&plan, &rank_map, (0, tags), Direction::Send).unwrap();
