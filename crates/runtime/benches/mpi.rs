@@ -29,6 +29,7 @@ mod build;
 
 mod collectives;
 mod launch;
+mod median;
 mod reductions;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::Baseline;
 use conset_runtime::{Cell, CellError, Layout, Number, Op, Plan, ThreadOptions, Transport, World};
+use median::median;
 
 const RANKS: usize = 8;
 /// Exchanges between two looks at the clock, and how often each way has its turn.
@@ -381,12 +383,6 @@ fn work(mut value: f64, steps: u32) -> f64 {
         value = std::hint::black_box(value * 0.999 + 0.5);
     }
     value
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// A cell's part of the pattern: gather and scatter lists, in the order of its neighbours.

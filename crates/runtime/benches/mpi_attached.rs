@@ -14,6 +14,7 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod launch;
+mod median;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,6 +22,7 @@ use std::time::Instant;
 use conset_runtime::Op;
 use conset_runtime::mpi::baseline::{Baseline, BaselineHalo};
 use conset_runtime::mpi::{Attached, Halo, HaloError};
+use median::median;
 
 const RANKS: usize = 8;
 const TURNS: usize = 21;
@@ -123,13 +125,14 @@ impl Case {
         if attached.rank() > 0 {
             return;
         }
-        let [by_hand, again, conset, in_turn, overlapped] = times.each_ref().map(|t| median(t));
+        let [by_hand, again, conset, in_turn, overlapped] =
+            times.each_ref().map(|times| median(times.iter().copied()));
         let ratios: Vec<f64> = times[2].iter().zip(&times[0]).map(|(a, b)| a / b).collect();
         println!(
             "{:<14}{by_hand:>12.1}{again:>10.1}{conset:>10.1}{:>12.2}{:>12.2}{:>12.2}",
             format!("{} {name}", self.words),
-            median(&ratios),
-            median(&self.set_up),
+            median(ratios.into_iter()),
+            median(self.set_up.iter().copied()),
             overlapped / in_turn
         );
     }
@@ -187,13 +190,7 @@ fn collectives(attached: &Attached) {
             times.push(start.elapsed().as_secs_f64() * 1e6 / 50.0);
         }
         if attached.rank() == 0 {
-            println!("allreduce of {words} f64: {:.1} us", median(&times));
+            println!("allreduce of {words} f64: {:.1} us", median(times.into_iter()));
         }
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -15,19 +15,18 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod launch;
+mod median;
+mod planned;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
-use conset_fabric::messages::MessageRoutes;
-use conset_runtime::ir::{
-    CellId, Connection, ConnectionSet, Image, LinkId, Machine, SetImage, Steps,
-};
+use conset_runtime::ir::{CellId, Connection, ConnectionSet};
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::Baseline;
 use conset_runtime::{Cell, CellError, Transport, World};
-use conset_scheduler::steps::{Levels, StepOrder};
+use median::median;
+use planned::planned;
 
 const RANKS: u32 = 8;
 /// Exchanges between two looks at the clock, and how often each way has its turn.
@@ -95,20 +94,9 @@ fn set(percent: u64, words: Words) -> ConnectionSet {
     ConnectionSet::new("random", connections).expect("a set")
 }
 
-fn loaded(set: ConnectionSet) -> Steps {
-    let machine = Arc::new(Machine::from_spec(&format!("cm5:{RANKS}")).expect("a preset"));
-    let mut routes = MessageRoutes::new(&machine);
-    let mut route = |from, to, links: &mut Vec<LinkId>| assert!(routes.links(from, to, links));
-    let protocol = machine.parameters().protocol;
-    Levels::direct(&machine, StepOrder::Loaded)
-        .plan(&machine, &set.into(), protocol, &mut route)
-        .expect("a plan")
-}
-
 fn row(comm: &Comm, percent: u64, name: &str, words: Words) {
-    let steps = loaded(set(percent, words));
-    let image = Image::new(steps.machine().clone(), vec![SetImage::of_steps(steps.clone())]);
-    let world = World::new(image.expect("an image")).on(Transport::Mpi(comm.clone()));
+    let set = set(percent, words);
+    let world = World::new(planned(set.clone(), RANKS as usize)).on(Transport::Mpi(comm.clone()));
     let (times, _) = world.try_run(by_turns).expect("the exchange works");
     if comm.rank() > 0 {
         return;
@@ -118,8 +106,8 @@ fn row(comm: &Comm, percent: u64, name: &str, words: Words) {
     println!(
         "{:<10}{name:<12}{:>7}{:>8.1}{:>14.1}{:>12.1}{:>12.1}{:>14.3}{:>12.3}",
         format!("{percent} %"),
-        steps.set().len(),
-        (steps.set().words() * 8) as f64 / 1000.0,
+        set.len(),
+        (set.words() * 8) as f64 / 1000.0,
         median(alltoallv.iter().copied()),
         median(packed.iter().copied()),
         median(own.iter().copied()),
@@ -186,10 +174,4 @@ fn unpack(mut all: &[u64], rows: &mut [Vec<u64>]) {
         row.copy_from_slice(own);
         all = rest;
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

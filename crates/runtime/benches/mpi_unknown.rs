@@ -14,6 +14,8 @@
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod launch;
+mod median;
+mod planned;
 mod unknown;
 
 use std::process::ExitCode;
@@ -23,7 +25,8 @@ use conset_runtime::ir::CellId;
 use conset_runtime::mpi::Comm;
 use conset_runtime::mpi::baseline::{Baseline, UnknownBy, exchange_unknown};
 use conset_runtime::{Cell, CellError, Routing, Transport, World};
-use unknown::{compiled, median, targets};
+use median::median;
+use unknown::{compiled, targets};
 
 /// Exchanges between two looks at the clock, and how often each way has its turn.
 const ROUNDS: usize = 50;

@@ -10,13 +10,16 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
+mod median;
+mod planned;
 mod unknown;
 
 use std::time::Instant;
 
 use conset_runtime::ir::CellId;
 use conset_runtime::{Cell, CellError, ThreadOptions, Transport, World};
-use unknown::{compiled, median, targets};
+use median::median;
+use unknown::{compiled, targets};
 
 /// Exchanges between two looks at the clock, and how often each way has its turn.
 const ROUNDS: usize = 200;
