@@ -438,47 +438,42 @@ fn attached_programs() {
     }
 }
 
+/// Runs a Fortran program over MPI, which says that all is as expected.
 #[cfg(feature = "mpi")]
-#[test]
-fn attached_programs_in_fortran() {
+fn fortran_over_mpi(source: &Path, name: &str, ranks: [&str; 3]) {
     let mpifort = std::env::var("MPIFORT").unwrap_or_else(|_| "mpifort".to_owned());
-    if !have(&mpifort, "attached programs in Fortran") {
+    if !have(&mpifort, &format!("{name} in Fortran over MPI")) {
         return;
     }
-    let (folder, program) = (folder("fortran-attach"), folder("programs").join("attach-fortran"));
+    // Compilers write module files where they are.
+    let (folder, program) = (folder(name), folder("programs").join(name));
     let mut compiler = Command::new(mpifort);
     compiler.current_dir(folder).args(["-O1", "-g", "-Wall", "-fcheck=all", "-fbacktrace"]);
-    compiler.arg(prefix().join("share/conset/conset.f90")).arg(example("attach.f90"));
+    compiler.arg(prefix().join("share/conset/conset.f90")).arg(source);
     succeed(compiler.args(flags()).arg("-o").arg(&program));
-    for ranks in ["1", "2", "3"] {
+    for ranks in ranks {
         let output = run(&mut job(&program, ranks));
         let text = all(&output);
         assert!(output.status.success() && text.contains("all as expected"), "{text}");
     }
 }
 
+#[cfg(feature = "mpi")]
+#[test]
+fn attached_programs_in_fortran() {
+    fortran_over_mpi(&example("attach.f90"), "attach-fortran", ["1", "2", "3"]);
+}
+
 /// The same traffic as in the example, over MPI.
 #[cfg(feature = "mpi")]
 #[test]
 fn unknown_traffic_in_fortran_over_mpi() {
-    let mpifort = std::env::var("MPIFORT").unwrap_or_else(|_| "mpifort".to_owned());
-    if !have(&mpifort, "unknown traffic in Fortran over MPI") {
-        return;
-    }
-    let (folder, program) = (folder("fortran-ranks"), folder("programs").join("ranks-fortran"));
     let text = std::fs::read_to_string(example("unknown.f90")).unwrap();
     let (module, _) = text.split_once("\nprogram unknown\n").expect("the example has a module");
     let main = std::fs::read_to_string(here().join("tests/capi/unknown_ranks.f90")).unwrap();
-    std::fs::write(folder.join("ranks.f90"), format!("{module}\n{main}")).unwrap();
-    let mut compiler = Command::new(mpifort);
-    compiler.current_dir(&folder).args(["-O1", "-g", "-Wall", "-fcheck=all", "-fbacktrace"]);
-    compiler.arg(prefix().join("share/conset/conset.f90")).arg("ranks.f90");
-    succeed(compiler.args(flags()).arg("-o").arg(&program));
-    for ranks in ["1", "2", "4"] {
-        let output = run(&mut job(&program, ranks));
-        let text = all(&output);
-        assert!(output.status.success() && text.contains("all as expected"), "{text}");
-    }
+    let source = folder("fortran-ranks").join("ranks.f90");
+    std::fs::write(&source, format!("{module}\n{main}")).unwrap();
+    fortran_over_mpi(&source, "unknown-fortran", ["1", "2", "4"]);
 }
 
 /// hypre's arrays and conset's halo.
