@@ -70,78 +70,70 @@ pub struct SoakCounts {
     pub times: StageTimes,
 }
 
-/// The time of programs by what was done with them. Each includes the checks of its results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StageTimes {
+/// What is done with programs. Each includes the checks of its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
     /// Generation of the program, the machine and the options.
-    pub generate: Duration,
+    Generate,
     /// Compilation with the options of the case, and verification.
-    pub compile: Duration,
+    Compile,
     /// Runs of the compiled program on the fabric.
-    pub fabric: Duration,
+    Fabric,
     /// Compilation on other numbers of threads.
-    pub threads: Duration,
+    Threads,
     /// Writing and reading of files.
-    pub files: Duration,
+    Files,
     /// Messages.
-    pub messages: Duration,
+    Messages,
     /// Compilation to steps, and their run.
-    pub steps: Duration,
+    Steps,
     /// Cell programs.
-    pub transports: Duration,
+    Transports,
     /// Compilation with an earlier schedule, and its run.
-    pub reuse: Duration,
+    Reuse,
     /// Compilation of merged sets, and its run.
-    pub fuse: Duration,
+    Fuse,
     /// Comparison with the second simulator.
-    pub compare: Duration,
+    Compare,
 }
 
+/// All stages with their names.
+const STAGES: [(Stage, &str); 11] = [
+    (Stage::Generate, "generate"),
+    (Stage::Compile, "compile"),
+    (Stage::Fabric, "fabric"),
+    (Stage::Threads, "threads"),
+    (Stage::Files, "files"),
+    (Stage::Messages, "messages"),
+    (Stage::Steps, "steps"),
+    (Stage::Transports, "transports"),
+    (Stage::Reuse, "reuse"),
+    (Stage::Fuse, "fuse"),
+    (Stage::Compare, "compare"),
+];
+
+/// The time of programs by what was done with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageTimes([Duration; STAGES.len()]);
+
 impl StageTimes {
-    /// All times with their names.
-    pub fn rows(&self) -> [(&'static str, Duration); 11] {
-        // All fields by name, so that none is forgotten.
-        #[rustfmt::skip]
-        let Self {
-            generate, compile, fabric, threads, files, messages, steps, transports, reuse, fuse, compare,
-        } = *self;
-        [
-            ("generate", generate),
-            ("compile", compile),
-            ("fabric", fabric),
-            ("threads", threads),
-            ("files", files),
-            ("messages", messages),
-            ("steps", steps),
-            ("transports", transports),
-            ("reuse", reuse),
-            ("fuse", fuse),
-            ("compare", compare),
-        ]
+    /// All times with the names of their stages.
+    pub fn rows(&self) -> [(&'static str, Duration); STAGES.len()] {
+        std::array::from_fn(|row| (STAGES[row].1, self.0[row]))
     }
 
     fn add(&mut self, other: &Self) {
-        self.generate += other.generate;
-        self.compile += other.compile;
-        self.fabric += other.fabric;
-        self.threads += other.threads;
-        self.files += other.files;
-        self.messages += other.messages;
-        self.steps += other.steps;
-        self.transports += other.transports;
-        self.reuse += other.reuse;
-        self.fuse += other.fuse;
-        self.compare += other.compare;
+        self.0.iter_mut().zip(other.0).for_each(|(time, more)| *time += more);
     }
-}
 
-/// Calls a function and adds its time.
-fn timed<T>(time: &mut Duration, call: impl FnOnce() -> T) -> T {
-    let begin = Instant::now();
-    let result = call();
-    *time += begin.elapsed();
-    result
+    /// Calls a function and adds its time.
+    fn of<T>(&mut self, stage: Stage, call: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let result = call();
+        let row = STAGES.iter().position(|row| row.0 == stage).expect("all stages are listed");
+        self.0[row] += begin.elapsed();
+        result
+    }
 }
 
 impl SoakCounts {
@@ -198,12 +190,13 @@ impl Choices {
 /// The case and what failed.
 pub fn program(seed: u64) -> Result<SoakCounts, Box<(Case, String)>> {
     let choices = Choices::of_seed(seed);
-    let mut generate = Duration::ZERO;
-    let case = timed(&mut generate, || caught(|| Case::of_seed(seed, CaseKind::Soak)));
+    let mut times = StageTimes::default();
+    let generate = || caught(|| Case::of_seed(seed, CaseKind::Soak));
+    let case = times.of(Stage::Generate, generate);
     let case = case.unwrap_or_else(|message| panic!("generator, seed {seed}: {message}"));
     match fails(&case, choices) {
         Ok(mut counts) => {
-            counts.times.generate = generate;
+            counts.times.add(&times);
             Ok(counts)
         }
         Err(message) => Err(Box::new((case, message))),
@@ -232,7 +225,7 @@ pub fn of_bytes(bytes: &[u8]) {
 fn everything(case: &Case, choices: Choices) -> SoakCounts {
     let Case { machine, program, options } = case;
     let mut counts = SoakCounts { programs: 1, ..SoakCounts::default() };
-    timed(&mut counts.times.files, || {
+    counts.times.of(Stage::Files, || {
         let (machine, program) = (Some(machine.clone()), program.clone());
         forms::round_trips(&Document::Program { machine, program });
     });
@@ -246,37 +239,37 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
         }
     }
     let compile = || check::compiles(Compiler::new(machine), case, program);
-    let Some(compiled) = timed(&mut counts.times.compile, compile) else {
+    let Some(compiled) = counts.times.of(Stage::Compile, compile) else {
         counts.refused += 1;
         return counts;
     };
     if choices.one_of(3, 2) {
-        timed(&mut counts.times.files, || {
+        counts.times.of(Stage::Files, || {
             forms::round_trips(&Document::Schedule(compiled.schedule().clone()));
             forms::round_trips(&Document::Image((**compiled.image()).clone()));
         });
         counts.files += 1;
     }
     if choices.one_of(4, 4) {
-        timed(&mut counts.times.threads, || on_other_threads(case, &compiled));
+        counts.times.of(Stage::Threads, || on_other_threads(case, &compiled));
         counts.threads += 1;
     }
     if words <= MAX_RUN_WORDS {
-        timed(&mut counts.times.fabric, || check::runs(&compiled, options.seed));
+        counts.times.of(Stage::Fabric, || check::runs(&compiled, options.seed));
         counts.runs += 1;
         counts.words += words;
     }
     if is_compared(program, choices) {
-        timed(&mut counts.times.compare, || agree(compare::phases(compiled.image())));
+        counts.times.of(Stage::Compare, || agree(compare::phases(compiled.image())));
         counts.compared += 1;
     }
     if words <= MAX_EXAMINED_WORDS && choices.one_of(5, 4) {
-        timed(&mut counts.times.transports, || check::every_word(compiled.image(), program));
+        counts.times.of(Stage::Transports, || check::every_word(compiled.image(), program));
         counts.transports += 1;
     }
     if choices.one_of(6, 3) {
         let reuse = || with_reuse(case, &compiled, choices);
-        counts.reused += u64::from(timed(&mut counts.times.reuse, reuse));
+        counts.reused += u64::from(counts.times.of(Stage::Reuse, reuse));
     }
     if program.sets().len() > 1 {
         fused(case, choices, &mut counts);
@@ -287,7 +280,7 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
 fn fused(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let Case { machine, program, options } = case;
     let names = program.sets().iter().map(|set| set.name());
-    let fused = timed(&mut counts.times.fuse, || {
+    let fused = counts.times.of(Stage::Fuse, || {
         let fused = check::compiles(Compiler::new(machine).fuse(names), case, program)?;
         if check::words(program) <= MAX_RUN_WORDS {
             check::runs(&fused, options.seed);
@@ -297,7 +290,7 @@ fn fused(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let Some(fused) = fused else { return };
     counts.fused += 1;
     if is_compared(program, choices) {
-        timed(&mut counts.times.compare, || agree(compare::phases(fused.image())));
+        counts.times.of(Stage::Compare, || agree(compare::phases(fused.image())));
         counts.compared += 1;
     }
 }
@@ -317,7 +310,7 @@ fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let options = MessageOptions::default().seed(case.options.seed).with_order(order);
     for set in case.program.sets() {
         let run = || messages::run_checked(&case.machine, set, &options);
-        match timed(&mut counts.times.messages, run) {
+        match counts.times.of(Stage::Messages, run) {
             Ok(report) => {
                 assert!(report.payload_ok && report.words == set.words(), "{report:?}");
                 counts.messages += 1;
@@ -327,7 +320,7 @@ fn by_messages(case: &Case, choices: Choices, counts: &mut SoakCounts) {
         }
         if is_compared(&case.program, choices) {
             let compare = || compare::messages(&case.machine, set, order, case.options.seed);
-            let clocks = agree(timed(&mut counts.times.compare, compare));
+            let clocks = agree(counts.times.of(Stage::Compare, compare));
             counts.compared += u64::from(clocks.is_some());
         }
     }
@@ -340,7 +333,7 @@ fn has_no_route(fault: &Fault) -> bool {
 fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let plans = to_u32(choices.below(8, 6)) + 1;
     let compiler = StepCompiler::new(&case.machine).max_plans(plans).seed(case.options.seed);
-    let compiled = timed(&mut counts.times.steps, || compiler.compile(&case.program, &mut |_| ()));
+    let compiled = counts.times.of(Stage::Steps, || compiler.compile(&case.program, &mut |_| ()));
     let steps = match compiled {
         Ok(steps) => steps,
         // No path at all; a message without a route, or with too many words.
@@ -348,17 +341,17 @@ fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
         Err(other) => panic!("steps: {other}"),
     };
     assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
-    timed(&mut counts.times.files, || {
+    counts.times.of(Stage::Files, || {
         forms::round_trips(&Document::Steps(steps.schedule().clone()));
         forms::round_trips(&Document::Image((**steps.image()).clone()));
     });
     if is_compared(&case.program, choices) {
         for set in steps.schedule().sets() {
-            let compared = timed(&mut counts.times.compare, || compare::steps(&set.steps));
+            let compared = counts.times.of(Stage::Compare, || compare::steps(&set.steps));
             counts.compared += u64::from(agree(compared).is_some());
         }
     }
-    match timed(&mut counts.times.steps, || steps.run(case.options.seed, false)) {
+    match counts.times.of(Stage::Steps, || steps.run(case.options.seed, false)) {
         Ok(runs) => {
             for (run, set) in runs.iter().zip(case.program.sets()) {
                 assert!(run.summary.payload_ok, "{:?}", run.summary);
@@ -370,7 +363,7 @@ fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
         Err(other) => panic!("steps: {other}"),
     }
     if check::words(&case.program) <= MAX_EXAMINED_WORDS && choices.one_of(9, 3) {
-        timed(&mut counts.times.transports, || check::every_word(steps.image(), &case.program));
+        counts.times.of(Stage::Transports, || check::every_word(steps.image(), &case.program));
         counts.transports += 1;
     }
 }
