@@ -441,6 +441,7 @@ impl<'a> SlotSearch<'a> {
     /// the plan, if there is one.
     fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
         self.work += std::mem::take(&mut negotiation.work);
+        self.work += std::mem::take(&mut negotiation.upkeep);
         if outcome != Outcome::Settled {
             return None;
         }

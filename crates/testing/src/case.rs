@@ -39,8 +39,9 @@ pub enum CaseKind {
     /// themselves, compiled by the default algorithm.
     HalfDuplexToItself,
     /// All cases, and beyond them larger machines, fat-trees with any parents, graphs with switches,
-    /// every parameter of messages, patterns, and halos of partitioned meshes. Three in four are tiny
-    /// ([`CaseKind::Tiny`]): most errors need few connections, and a tiny case takes a tenth of the time.
+    /// every parameter of messages, patterns, and halos of partitioned meshes. All but one in 32 are tiny
+    /// ([`CaseKind::Tiny`]): most errors need few connections, and the others, which take forty times as long,
+    /// still take half of the time.
     Soak,
     /// At most 9 cells, a set with at most 6 connections of few words, and few plans, with every parameter of
     /// [`CaseKind::Soak`].
@@ -54,8 +55,9 @@ impl CaseKind {
     }
 }
 
-/// Connections of a program up to which one search in four is not limited; of larger programs, one in 32.
-const WHOLE_SEARCH: usize = 16;
+/// One search in `WHOLE_SEARCHES` is not limited; of large programs, one in the square of their connections
+/// divided by 16, because a whole search of a large program takes as long as thousands of others.
+const WHOLE_SEARCHES: usize = 256;
 
 /// Number of random bytes for the case of a seed.
 const SEED_BYTES: usize = 1 << 14;
@@ -78,7 +80,7 @@ impl Case {
     /// There are too few bytes.
     pub fn from_bytes(u: &mut Unstructured<'_>, kind: CaseKind) -> Result<Self> {
         let kind = match kind {
-            CaseKind::Soak if u.ratio(3, 4)? => CaseKind::Tiny,
+            CaseKind::Soak if u.ratio(31, 32)? => CaseKind::Tiny,
             kind => kind,
         };
         let machine = Arc::new(machine(u, kind)?);
@@ -105,10 +107,10 @@ impl Case {
             .seed(u.int_in_range(0..=3)?)
             .max_phases(if u.ratio(1, 16)? { Some(u.int_in_range(1..=6)?) } else { None })
             .max_plans(if u.ratio(1, 16)? { Some(u.int_in_range(1..=12)?) } else { None });
-        // A whole search of a large program takes seconds, which hundreds of others need together;
-        // several plans suffice for most.
+        // Several plans suffice for most.
         let connections: usize = program.sets().iter().map(|set| set.len()).sum();
-        let whole_searches = if connections > WHOLE_SEARCH { 32 } else { 4 };
+        let whole_searches = WHOLE_SEARCHES.max(connections * connections / 16);
+        let whole_searches = to_u32(whole_searches);
         let options = match kind {
             CaseKind::Soak if !u.ratio(1, whole_searches)? => {
                 options.max_plans(u.int_in_range(1..=8)?)

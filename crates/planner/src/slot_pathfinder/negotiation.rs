@@ -11,7 +11,7 @@ use conset_ir::convert::{index, to_i64, to_u32, to_u64};
 
 use super::order::{self, Order};
 use super::route::{RouteSearch, View};
-use super::rows::{HOP, NEVER, Prices, Rows, Use};
+use super::rows::{HOP, HOP_BASE, NEVER, Prices, Rows, Use};
 use super::units::Units;
 use super::{MILLION, PLACING_WORK, SlotConfig, ordered};
 use crate::plan::{Plan, Stream};
@@ -32,6 +32,10 @@ const GROWTH_RATE: u64 = 16;
 
 /// Fractions are stored in this many parts.
 const PARTS: u64 = 1 << 10;
+
+/// The work of finding out whether a unit is in conflict is about that of examining this many slots of a
+/// link, in eighths.
+const CONFLICT_WORK: u64 = 8;
 
 /// The overuse that remained at the end of a negotiation, per million users.
 pub(super) struct RemainingOveruse {
@@ -90,7 +94,11 @@ pub(super) struct Negotiation<'a> {
     channel_overuse: i64,
     prices: Prices,
     rng: ChaCha8Rng,
+    /// The work of placing units, by which negotiations are limited.
     pub(super) work: u64,
+    /// The work of everything else. It uses up the budget too, but does not end a negotiation: one with
+    /// few units needs as many passes as one with many.
+    pub(super) upkeep: u64,
     /// The work of placing a unit, in [`PARTS`] of the number of slots and [`PLACING_WORK`]; 0
     /// until all units were placed once.
     pub(super) placing: u64,
@@ -116,9 +124,8 @@ impl<'a> Negotiation<'a> {
             present: config.present_first,
             history: config.history,
             history_most: config.history_most,
-            dearest: COST_LIMIT.min(NEVER / 8 / links),
+            dearest: u32::try_from(COST_LIMIT.min(NEVER / 8 / links)).unwrap_or(0),
         };
-        let port = i32::try_from(config.port).unwrap_or(i32::MAX);
         let slots = room.len();
         let mut this = Self {
             problem,
@@ -129,8 +136,8 @@ impl<'a> Negotiation<'a> {
             violated: 0,
             first: vec![0],
             room,
-            links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP, HOP),
-            ports: Rows::new(vec![1; problem.port_count], port, 0),
+            links: Rows::new(problem.capacity.iter().map(|&c| c.into()).collect(), HOP_BASE, HOP),
+            ports: Rows::new(vec![1; problem.port_count], config.port, 0),
             channels: Vec::new(),
             channel_costs: Vec::new(),
             places: vec![Placement::default(); units.count()],
@@ -139,6 +146,7 @@ impl<'a> Negotiation<'a> {
             prices,
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
+            upkeep: 0,
             placing: 0,
             least: 0,
             search: RouteSearch::new(problem.cell_count()),
@@ -182,7 +190,7 @@ impl<'a> Negotiation<'a> {
             }
             // In the second half of the budget, the number of slots or phases added grows, so that
             // there is a plan at its end.
-            let late = self.work.saturating_sub(budget / 2);
+            let late = (self.work + self.upkeep).saturating_sub(budget / 2);
             self.grow(1 + to_u32(GROWTH_RATE * late / budget.max(1)));
             self.forget();
         }
@@ -277,7 +285,9 @@ impl<'a> Negotiation<'a> {
     /// their place.
     fn reshape(&mut self, first: Vec<u32>, old: &[Option<u32>]) {
         let phases = first.len() - 1;
-        self.work += to_u64((self.problem.edge_count() + self.problem.port_count) * old.len()) / 4;
+        let resources = to_u64((self.problem.edge_count() + self.problem.port_count) * old.len());
+        self.work += resources / 4;
+        self.upkeep += resources;
         let mut now = vec![None; self.slots()];
         for (slot, old) in old.iter().enumerate() {
             if let Some(old) = old {
@@ -341,7 +351,7 @@ impl<'a> Negotiation<'a> {
             for unit in conflicts.iter().map(|&unit| index(unit)) {
                 self.remove(unit);
                 self.place(unit);
-                if self.work >= budget || self.problem.interrupt.is_requested() {
+                if self.work + self.upkeep >= budget || self.problem.interrupt.is_requested() {
                     return Outcome::Exhausted;
                 }
                 if self.work >= limit && is_complete {
@@ -393,6 +403,7 @@ impl<'a> Negotiation<'a> {
             }
         }
         self.work += to_u64(self.units.count()) / 4;
+        self.upkeep += to_u64(self.units.count()) * CONFLICT_WORK;
         conflicts.shuffle(&mut self.rng);
         conflicts
     }
@@ -412,7 +423,7 @@ impl<'a> Negotiation<'a> {
         self.ports.remember(&self.prices);
         for (of, cost) in self.channels.iter_mut().zip(&mut self.channel_costs) {
             of.remember(self.problem.channels, &self.prices);
-            *cost = of.surcharge(self.problem.channels, HOP, &self.prices);
+            *cost = of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
         }
         for row in 0..self.pair_history.len() {
             self.pair_history[row].users = u32::from(self.is_violated(row));
@@ -420,6 +431,7 @@ impl<'a> Negotiation<'a> {
             self.pair_history[row].users = 0;
         }
         self.work += self.resources() / 4;
+        self.upkeep += self.resources();
     }
 
     /// The first slot of a connection's units, and the first slot after them. Units without a place
@@ -509,7 +521,8 @@ impl<'a> Negotiation<'a> {
                 let row = index(cell) * phases + phase;
                 let of = &mut self.channels[row];
                 self.channel_overuse += of.change(self.problem.channels, add);
-                self.channel_costs[row] = of.surcharge(self.problem.channels, HOP, &self.prices);
+                self.channel_costs[row] =
+                    of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
             }
         }
     }

@@ -49,5 +49,5 @@ impl Order {
 
 /// The cost of violating a pair with this history of violations.
 pub(super) fn cost(history: Use, base: u32, prices: &Prices) -> i32 {
-    history.surcharge(0, i32::try_from(base).unwrap_or(i32::MAX), prices)
+    history.surcharge(0, base, prices)
 }

@@ -8,6 +8,8 @@ use conset_ir::convert::index;
 
 /// The cost of a hop over a link without other users, per slot.
 pub(super) const HOP: i32 = 64;
+/// The same as a base that surcharges multiply.
+pub(super) const HOP_BASE: u32 = 64;
 
 /// A cost above those of all routes; the sum of two fits into 32 bits.
 pub(super) const NEVER: i32 = 1 << 29;
@@ -20,8 +22,8 @@ pub(super) struct Prices {
     /// The history cost that an overused resource gains per pass, and its maximum.
     pub(super) history: u32,
     pub(super) history_most: u32,
-    /// The maximum cost of a resource in a slot.
-    pub(super) dearest: i32,
+    /// The maximum cost of a resource in a slot, below 2^31.
+    pub(super) dearest: u32,
 }
 
 /// The users of a resource in a slot, and its history cost.
@@ -34,12 +36,12 @@ pub(super) struct Use {
 impl Use {
     /// The cost for one more user in addition to `base`, the cost of the unused resource.
     #[inline]
-    pub(super) fn surcharge(self, capacity: u32, base: i32, prices: &Prices) -> i32 {
+    pub(super) fn surcharge(self, capacity: u32, base: u32, prices: &Prices) -> i32 {
         let over = (self.users + 1).saturating_sub(capacity).min(1 << 6);
-        let history = i64::from(self.history);
-        let present = i64::from(over) * i64::from(prices.present) * (i64::from(base) + history);
-        let cost = i32::try_from(history + (present >> 12)).unwrap_or(i32::MAX);
-        cost.min(prices.dearest)
+        let history = u64::from(self.history);
+        let present = u64::from(over) * u64::from(prices.present) * (u64::from(base) + history);
+        let cost = (history + (present >> 12)).min(u64::from(prices.dearest));
+        i32::try_from(cost).unwrap_or(i32::MAX)
     }
 
     /// Adds or removes a user and returns the change of the overuse.
@@ -72,17 +74,20 @@ pub(super) struct Rows {
     slots: usize,
     capacity: Vec<u32>,
     /// The base cost that surcharges multiply.
-    base: i32,
+    base: u32,
     /// The cost of a free resource.
     free: i32,
     uses: Vec<Use>,
+    /// The overuse of each row in all slots.
+    over: Vec<i64>,
     /// Of each row what all slots before a column cost; a row has a column more than slots.
     sums: Vec<i32>,
 }
 
 impl Rows {
-    pub(super) fn new(capacity: Vec<u32>, base: i32, free: i32) -> Self {
-        Self { slots: 0, capacity, base, free, uses: Vec::new(), sums: Vec::new() }
+    pub(super) fn new(capacity: Vec<u32>, base: u32, free: i32) -> Self {
+        let (uses, over, sums) = (Vec::new(), Vec::new(), Vec::new());
+        Self { slots: 0, capacity, base, free, uses, over, sums }
     }
 
     /// Rows without users in which column `c` remembers what column `from[c]` does.
@@ -95,19 +100,22 @@ impl Rows {
             uses.extend(from.iter().map(|from| Use { users: 0, history: history(from) }));
         }
         let sums = vec![0; self.capacity.len() * (slots + 1)];
-        let mut this = Self { slots, uses, sums, capacity: self.capacity.clone(), ..*self };
-        this.sum(prices);
+        let over = vec![0; self.capacity.len()];
+        let mut this = Self { slots, uses, over, sums, capacity: self.capacity.clone(), ..*self };
+        this.sum(prices, |_, _| ());
         this
     }
 
-    /// Adds up all costs anew, after prices have changed.
-    fn sum(&mut self, prices: &Prices) {
-        let uses = self.uses.chunks(self.slots.max(1));
+    /// Adds up all costs anew, each after an update of the use by its capacity.
+    #[inline]
+    fn sum(&mut self, prices: &Prices, update: impl Fn(&mut Use, u32)) {
+        let uses = self.uses.chunks_mut(self.slots.max(1));
         for ((uses, sums), &capacity) in
             uses.zip(self.sums.chunks_mut(self.slots + 1)).zip(&self.capacity)
         {
             let mut sum = 0;
-            for (of, to) in uses.iter().zip(&mut sums[1..]) {
+            for (of, to) in uses.iter_mut().zip(&mut sums[1..]) {
+                update(of, capacity);
                 sum += self.free + of.surcharge(capacity, self.base, prices);
                 *to = sum;
             }
@@ -136,21 +144,22 @@ impl Rows {
             let behind = &mut sums[from + count + 1..];
             behind.iter_mut().for_each(|sum| *sum = sum.wrapping_add(dearer));
         }
+        self.over[row] += over;
         over
     }
 
     /// Whether a slot of an interval of a row is overused.
     pub(super) fn is_overused(&self, row: usize, (from, count): (usize, usize)) -> bool {
-        let uses = &self.uses[row * self.slots + from..][..count];
-        uses.iter().any(|of| of.users > self.capacity[row])
+        // Towards the end of a negotiation few rows are overused.
+        self.over[row] > 0 && {
+            let uses = &self.uses[row * self.slots + from..][..count];
+            uses.iter().any(|of| of.users > self.capacity[row])
+        }
     }
 
     /// Makes what is overused dearer, and all costs those of these prices.
     pub(super) fn remember(&mut self, prices: &Prices) {
-        for (uses, &capacity) in self.uses.chunks_mut(self.slots.max(1)).zip(&self.capacity) {
-            uses.iter_mut().for_each(|of| of.remember(capacity, prices));
-        }
-        self.sum(prices);
+        self.sum(prices, |of, capacity| of.remember(capacity, prices));
     }
 
     pub(super) fn forget(&mut self, kept: u32) {
