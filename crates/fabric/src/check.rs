@@ -6,12 +6,18 @@
 //! word is received once, and at the connection's target, follows from the operations: each
 //! receives its words in order, it is at the target, and the operations together cover every
 //! connection exactly once, which is checked by counting.
+//!
+//! Each phase begins on an idle machine, so the phases of a large set without an order are executed side by
+//! side, each thread with a machine of its own. Clocks and counts are the same as one after the other. If a
+//! phase ends in a fault, the set is executed again in order, so that the first fault is reported with its clock.
 
 use std::sync::Arc;
 
 use conset_ir::{ConnectionId, Image};
+use rayon::prelude::*;
 
-use crate::exchange::{Fabric, FabricOptions};
+use crate::coverage::Coverage;
+use crate::exchange::{ErrorCounts, Fabric, FabricOptions};
 use crate::fault::Fault;
 use crate::payload::{Payload, synthetic_word};
 use crate::report::ExchangeReport;
@@ -83,17 +89,69 @@ pub fn run_with(
     seed: u64,
     options: FabricOptions,
 ) -> Result<Checked, Fault> {
-    let mut fabric = Fabric::load(image, FabricOptions { count_errors: true, ..options });
+    let image = image.into();
+    let options = FabricOptions { count_errors: true, ..options };
+    if let Some(checked) = run_side_by_side(&image, set, seed, options) {
+        return Ok(checked);
+    }
+    let mut fabric = Fabric::load(image, options);
     let mut data = SyntheticPayload { seed, wrong: 0 };
     let report = fabric.exchange(set, &mut data)?;
     let errors = fabric.errors();
-    let wrong = data.wrong.max(errors.wrong);
-    Ok(Checked {
-        payload_ok: wrong == 0 && errors.missing == 0 && errors.extra == 0,
-        wrong,
-        missing: errors.missing,
-        extra: errors.extra,
-        report,
-        trace: options.trace.then(|| fabric.into_trace()),
-    })
+    let trace = options.trace.then(|| fabric.into_trace());
+    Ok(Checked { trace, ..Checked::new(report, errors, data.wrong) })
+}
+
+impl Checked {
+    fn new(report: ExchangeReport, errors: ErrorCounts, wrong: u64) -> Self {
+        let ErrorCounts { missing, extra, .. } = errors;
+        let wrong = wrong.max(errors.wrong);
+        let payload_ok = (wrong, missing, extra) == (0, 0, 0);
+        Self { payload_ok, wrong, missing, extra, report, trace: None }
+    }
+}
+
+/// Sets with fewer words are executed in order: threads would not make them faster.
+const LEAST_WORDS: u64 = 1 << 16;
+
+/// Parts for each thread, so that threads end at about the same time.
+const PARTS_PER_THREAD: usize = 8;
+
+/// Executes the phases of a set side by side; `None` if they are few or depend on each other, or in case of
+/// a fault.
+fn run_side_by_side(
+    image: &Arc<Image>,
+    set: usize,
+    seed: u64,
+    options: FabricOptions,
+) -> Option<Checked> {
+    let of = image.sets().get(set)?;
+    let (phases, threads) = (of.phases.len(), rayon::current_num_threads());
+    let is_divisible = of.set.order().is_empty() && !options.trace;
+    if !is_divisible || phases.min(threads) < 2 || of.set.words() < LEAST_WORDS {
+        return None;
+    }
+    let share = phases.div_ceil(threads * PARTS_PER_THREAD);
+    let part = |first: usize| {
+        let mut fabric = Fabric::load(image.clone(), options);
+        let mut data = SyntheticPayload { seed, wrong: 0 };
+        let phases = first..phases.min(first + share);
+        let done = fabric.exchange_some_phases(set, phases, &mut data);
+        done.ok().map(|(reports, coverage)| (reports, coverage, fabric.errors(), data.wrong))
+    };
+    let firsts: Vec<usize> = (0..phases).step_by(share).collect();
+    let parts: Option<Vec<_>> = firsts.into_par_iter().map(part).collect();
+    let (mut reports, mut coverage) = (Vec::with_capacity(phases), Coverage::default());
+    let (mut errors, mut wrong) = (ErrorCounts::default(), 0);
+    for (report, covered, of, wrong_here) in parts? {
+        reports.extend(report);
+        coverage.append(covered);
+        errors.extra += of.extra;
+        errors.wrong += of.wrong;
+        wrong += wrong_here;
+    }
+    let gaps = coverage.gaps(&of.set);
+    errors.missing += gaps.missing;
+    errors.extra += gaps.extra;
+    Some(Checked::new(ExchangeReport::new(of.set.name(), reports), errors, wrong))
 }

@@ -149,6 +149,11 @@ impl Coverage {
         self.runs.push((connection, first_word, words));
     }
 
+    /// Adds the runs of another part of the set.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.runs.append(&mut other.runs);
+    }
+
     /// Number of runs so far.
     pub(crate) fn len(&self) -> usize {
         self.runs.len()

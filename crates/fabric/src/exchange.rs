@@ -11,6 +11,7 @@
 //! to model drifting clocks and slow programs. A late start costs time and nothing else.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use conset_ir::convert::to_u32;
@@ -262,14 +263,8 @@ impl Fabric {
         run: &mut SetExecution<'_>,
         data: &mut ExchangeData<'_>,
     ) -> Result<(), Fault> {
+        self.run_some_phases(run, 0..run.image.phases.len(), data)?;
         let set = &run.image.set;
-        for phase in 0..run.image.phases.len() {
-            let phase = PhaseId::from_index(phase);
-            let report = self
-                .phase(run, phase, data)
-                .map_err(|kind| self.fault(set.name(), Some(phase), kind))?;
-            run.phases.push(report);
-        }
         let gaps = run.coverage.gaps(set);
         if let Some(kind) = gaps.fault()
             && !self.options.count_errors
@@ -280,6 +275,41 @@ impl Fabric {
         self.errors.extra += gaps.extra;
         self.errors.wrong = self.engine.wrong_words();
         Ok(())
+    }
+
+    fn run_some_phases(
+        &mut self,
+        run: &mut SetExecution<'_>,
+        phases: Range<usize>,
+        data: &mut ExchangeData<'_>,
+    ) -> Result<(), Fault> {
+        for phase in phases {
+            let phase = PhaseId::from_index(phase);
+            let report = self
+                .phase(run, phase, data)
+                .map_err(|kind| self.fault(run.image.set.name(), Some(phase), kind))?;
+            run.phases.push(report);
+        }
+        Ok(())
+    }
+
+    /// Executes some of the phases of set number `set`; returns their reports and the words received. A phase
+    /// begins on an idle machine, so without an order between connections it takes the same clocks whatever was
+    /// executed before.
+    ///
+    /// # Errors
+    /// As [`Fabric::exchange`].
+    pub(crate) fn exchange_some_phases(
+        &mut self,
+        set: usize,
+        phases: Range<usize>,
+        data: &mut dyn Payload,
+    ) -> Result<(Vec<PhaseReport>, Coverage), Fault> {
+        let image = self.image.clone();
+        let (mut run, mut data) = self.begin(&image, set, |_, _| ExchangeData::Unchecked(data))?;
+        self.run_some_phases(&mut run, phases, &mut data)?;
+        self.errors.wrong = self.engine.wrong_words();
+        Ok((run.phases, run.coverage))
     }
 
     fn fault(&self, set: &str, phase: Option<PhaseId>, kind: FaultKind) -> Fault {
