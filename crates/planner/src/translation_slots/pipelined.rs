@@ -21,8 +21,9 @@ use rand_chacha::ChaCha8Rng;
 use super::symmetry::{Leg, Torus};
 use crate::problem::Problem;
 
-/// The number of changes without a shorter plan after which the search ends.
-const PATIENCE: u32 = 1 << 10;
+/// The number of changes without a shorter plan, for each item, after which the search ends: eight times as
+/// many make plans about 1 % shorter and take three times as long.
+const PATIENCE: usize = 2;
 
 /// Starts that are tried per unit of work.
 const STARTS: u64 = 1 << 4;
@@ -135,8 +136,8 @@ pub(super) fn plan(
         return None;
     }
     let mut best = None;
-    let mut stalled = 0;
-    while stalled < PATIENCE && *budget > 0 && !problem.interrupt.is_requested() {
+    let (mut stalled, patience) = (0, PATIENCE * items.len());
+    while stalled < patience && *budget > 0 && !problem.interrupt.is_requested() {
         let mut changed = order.clone();
         if best.is_some() {
             let [from, to] = [(); 2].map(|()| rng.random_range(0..changed.len()));
