@@ -31,10 +31,12 @@ mod opening;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::RangeInclusive;
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Parameters};
 
+use crate::base::faults::Ports;
 use crate::network::{NONE, Network, Tag};
 use crate::payload::Payload;
 use crate::ready_list::ReadyList;
@@ -339,12 +341,6 @@ impl Agents {
         self.mark_ready(port);
     }
 
-    /// The ports of a cell's agent.
-    pub(crate) fn ports_of(&self, cell: CellId) -> impl Iterator<Item = u32> + use<> {
-        let first = self.port_of(cell, Direction::Send);
-        first..=self.port_of(cell, Direction::Receive).max(first)
-    }
-
     /// The cell of a port.
     pub(crate) fn cell_of(&self, port: u32) -> CellId {
         CellId(if self.full_duplex { port / 2 } else { port })
@@ -354,18 +350,6 @@ impl Agents {
     pub(crate) fn words_left(&self, number: u32) -> u32 {
         let SubmittedOperation { port, slot, .. } = self.operations[index(number)];
         self.ports[index(port)].slots[index(slot)].left
-    }
-
-    /// Lets a port begin nothing more; returns whether it would have been served or was idle, so that
-    /// [`Agents::resume`] must serve it.
-    pub(crate) fn stop(&mut self, port: u32) -> bool {
-        let listed = self.ready.remove(port);
-        std::mem::replace(&mut self.ports[index(port)].idle, false) | listed
-    }
-
-    /// Serves a port again that was stopped and does nothing.
-    pub(crate) fn resume(&mut self, port: u32) {
-        self.ready.add_if(port, true);
     }
 
     /// The earliest planned start that a port waits for.
@@ -546,4 +530,21 @@ impl Agents {
 fn canary(tag: Tag, words: u64) -> Tag {
     let hits = tag.stream() % 8 == 5 && tag.index() == 77 && words.is_multiple_of(2);
     if hits { tag.plus(1) } else { tag }
+}
+
+impl Ports for Agents {
+    fn of_cell(&self, cell: CellId) -> RangeInclusive<u32> {
+        let first = self.port_of(cell, Direction::Send);
+        first..=self.port_of(cell, Direction::Receive).max(first)
+    }
+
+    /// It would have had a turn, too, if it was idle.
+    fn stop(&mut self, port: u32) -> bool {
+        let listed = self.ready.remove(port);
+        std::mem::replace(&mut self.ports[index(port)].idle, false) | listed
+    }
+
+    fn resume(&mut self, port: u32) {
+        self.ready.add_if(port, true);
+    }
 }

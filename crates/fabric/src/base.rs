@@ -13,7 +13,10 @@ use conset_ir::{LinkId, Machine};
 
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
 use crate::fast_forward::{PeriodDetector, SkipLimit};
+use crate::injection::Injection;
 use crate::network::{LinkTransfer, Network, NetworkSnapshot};
+
+pub(crate) mod faults;
 
 /// Network and time; a timer carries a value of type `T`.
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Base<T> {
     timers: BinaryHeap<Reverse<(u64, T)>>,
     /// The driver's timers that expired and were not reported yet.
     pub(crate) expired: Vec<u32>,
+    /// Faults of the hardware, if there is a plan.
+    pub(crate) injection: Option<Box<Injection>>,
 }
 
 /// A snapshot for the detection of periods.
@@ -48,6 +53,7 @@ impl<T: Ord> Base<T> {
             detector: PeriodDetector::new(links, parameters.access_clocks_per_word),
             timers: BinaryHeap::new(),
             expired: Vec::new(),
+            injection: None,
             machine,
         }
     }

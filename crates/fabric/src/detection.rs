@@ -121,6 +121,34 @@ impl StreamTable {
         Self { streams, exchange }
     }
 
+    /// The streams of messages with these words of data, by label: each message is one.
+    pub(crate) fn of_messages(words: impl Iterator<Item = u32>, exchange: u64) -> Self {
+        let stream = |(connection, words)| Stream { connection, first: 0, words, place: 0 };
+        let streams = (0..).map(ConnectionId).zip(words).map(stream).collect();
+        Self { streams, exchange }
+    }
+
+    /// The check words of a message with these values.
+    pub(crate) fn check_words(&self, message: ConnectionId, values: &[u64]) -> [u64; 2] {
+        self.sums(&self.streams[message.index()], values.iter().copied())
+    }
+
+    /// What is wrong with the values of a message, which end with the check words.
+    pub(crate) fn message_damage(&self, message: ConnectionId, values: &[u64]) -> Option<Damage> {
+        let stream = &self.streams[message.index()];
+        let all = index(stream.words) + index(CHECK_WORDS);
+        if stream.words == 0 {
+            return None;
+        }
+        // Of one word too many, the first ones tell which, unless it is the last check word.
+        let damage = diagnose(
+            self,
+            stream,
+            &values[..values.len().min(all + 1) - usize::from(values.len() > all)],
+        );
+        damage.or_else(|| (values.len() != all).then_some(Damage::CheckWord))
+    }
+
     /// The stream that begins with a word of a connection.
     fn find(&self, connection: ConnectionId, first: u32) -> Option<usize> {
         self.streams.binary_search_by_key(&(connection, first), |s| (s.connection, s.first)).ok()
@@ -281,14 +309,15 @@ fn diagnose(table: &StreamTable, stream: &Stream, received: &[u64]) -> Option<Da
     if differences[1] == 0 || sums == [check[1], check[0]] {
         return Some(Damage::CheckWord);
     }
-    let is_place = |&place: &usize| times(differences[0], to_u64(place) + 1) == differences[1];
-    if let Some(place) = (0..words).find(is_place) {
-        return Some(Damage::Wrong(number(place)));
-    }
-    // The last word may have changed places with the first check word.
+    // The last word may have changed places with the first check word. Of an even number of words, that looks like a
+    // wrong one in the middle, so it is examined first.
     let exchanged = values[..words - 1].iter().chain(&check[..1]).copied();
     if table.sums(stream, exchanged) == [values[words - 1], check[1]] {
         return Some(Damage::Exchanged(number(words - 1)));
+    }
+    let is_place = |&place: &usize| times(differences[0], to_u64(place) + 1) == differences[1];
+    if let Some(place) = (0..words).find(is_place) {
+        return Some(Damage::Wrong(number(place)));
     }
     // With a repeated word, the second check word is still in the channel.
     let all = &received[..=words];

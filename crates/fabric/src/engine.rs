@@ -22,7 +22,6 @@ use crate::base::{Base, BaseSnapshot};
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
 use crate::fast_forward::DetectorAction;
 use crate::fault::{FaultKind, GateProblem};
-use crate::injection::Injection;
 use crate::payload::Payload;
 use crate::tables::{LoadedTables, TableRow};
 
@@ -99,8 +98,6 @@ pub struct Engine {
     /// without timed starts.
     epoch: Option<u64>,
     snapshot: Box<EngineSnapshot>,
-    /// Faults of the hardware, if there is a plan.
-    pub(crate) injection: Option<Box<Injection>>,
 }
 
 /// A snapshot for the detection of periods.
@@ -123,7 +120,6 @@ impl Engine {
                 .map(|overhead| DelayQueue::new(parameters.stream_setup + overhead)),
             epoch: parameters.has_timed_starts().then_some(0),
             snapshot: Box::default(),
-            injection: None,
             base: Base::new(machine),
         }
     }
@@ -198,7 +194,7 @@ impl Engine {
         self.access.clear();
         self.setup.iter_mut().for_each(DelayQueue::clear);
         self.epoch = self.epoch.map(|_| self.base.now);
-        if self.injection.is_some() {
+        if self.base.injection.is_some() {
             self.keep_stopped();
         }
         Ok(())
@@ -295,8 +291,8 @@ impl Engine {
     /// happened then.
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
-            if self.injection.is_some() {
-                self.inject();
+            if self.base.injection.is_some() {
+                self.base.inject(&mut self.agents);
             }
             self.settle();
             if self.base.network.misrouted.is_some() || self.agents.wrong.is_some() {
@@ -384,25 +380,19 @@ impl Engine {
     fn advance(&mut self, data: &mut dyn Payload) -> bool {
         let words = [self.base.in_flight.next_end(), self.access.next_end()];
         let next = words.into_iter().chain([self.base.next_timer()]).chain(self.next_openings());
-        let mut next = next.flatten().min();
-        if let Some(injection) = &self.injection {
-            // Nobody waits for a fault that is still to come, nor for the end of a stall when all is done.
-            let end = injection.next_end().filter(|_| self.agents.unfinished > 0);
-            next = next.into_iter().chain(end).min();
-            next = next.map(|next| injection.next().map_or(next, |event| next.min(event)));
-        }
+        let next = self.base.next_with_faults(next.flatten().min(), self.agents.unfinished > 0);
         let Some(now) = next else { return false };
         self.base.now = now;
         // All words arrive before any action starts.
         let mut transfers = self.base.in_flight.take_ended(now);
         let mut spoiled = Vec::new();
-        if self.injection.is_some() {
-            self.inject();
+        if self.base.injection.is_some() {
+            self.base.inject(&mut self.agents);
             spoiled = self.spoil(&mut transfers);
         }
         self.base.network.arrive_all(&transfers);
         let mut ports = self.access.take_ended(now);
-        match &self.injection {
+        match &self.base.injection {
             None => self.end_words(&ports, data),
             Some(_) => self.end_spoiled_words(&ports, data),
         }
@@ -410,7 +400,7 @@ impl Engine {
         for &port in opened.iter().flatten() {
             self.agents.end_setup(port, &self.base.network);
         }
-        if self.injection.is_some() {
+        if self.base.injection.is_some() {
             transfers.append(&mut spoiled);
             self.hold_back(&mut transfers, [&mut ports].into_iter().chain(&mut opened));
         }

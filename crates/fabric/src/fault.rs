@@ -191,6 +191,32 @@ pub enum FaultKind {
         /// The links of the route, the last one first.
         links: Vec<LinkId>,
     },
+    /// More words of a message came than it has. Only faults of the hardware cause this.
+    #[error("{cell} received {received} words of {message}, which has {sent}{}", route(.links))]
+    ExcessWords {
+        /// The receiver.
+        cell: CellId,
+        /// The message.
+        message: ConnectionId,
+        /// Words sent, with extra words.
+        sent: u32,
+        /// Words received, with extra words.
+        received: u32,
+        /// The links of the route, the last one first.
+        links: Vec<LinkId>,
+    },
+    /// A word of a message arrived in a channel without a header before it. Only faults of the hardware cause this.
+    #[error("word {word} of {message} arrived at {cell} over {link} without a header before it")]
+    StrayWord {
+        /// The cell where it arrived.
+        cell: CellId,
+        /// The link that carried it there.
+        link: LinkId,
+        /// The message.
+        message: ConnectionId,
+        /// Its index in the message, from 0, the header.
+        word: u32,
+    },
     /// A message that cannot be sent.
     #[error("{message} cannot be sent from {source_cell} to {target}: {problem}")]
     Message {
@@ -319,6 +345,13 @@ pub enum WaitCause {
         /// The link.
         link: LinkId,
     },
+    /// A message cannot go on, because the next link of its route is dead.
+    StoppedLink {
+        /// The message.
+        message: ConnectionId,
+        /// The link.
+        link: LinkId,
+    },
     /// An operation cannot go on, because the agent of its cell is dead.
     DeadCell {
         /// Send or receive.
@@ -407,6 +440,9 @@ impl fmt::Display for WaitEdge {
             }
             WaitCause::DeadLink { channel, link } => {
                 write!(f, "{cell} {channel} cannot forward, because {link} is dead")
+            }
+            WaitCause::StoppedLink { message, link } => {
+                write!(f, "{message} is at {cell} and cannot go on, because {link} is dead")
             }
             WaitCause::DeadCell { direction, connection } => {
                 write!(f, "{cell} is dead and does not {} {connection}", verb(&direction))

@@ -9,7 +9,7 @@ use conset_ir::{ConnectionId, ConnectionSet, Image};
 use crate::detection::Detection;
 use crate::exchange::{Fabric, FabricOptions};
 use crate::fault::{Fault, FaultKind};
-use crate::injection::{FaultPlan, FaultPlanError};
+use crate::injection::{FaultExtent, FaultPlan, FaultPlanError};
 use crate::payload::{SetBuffers, synthetic_word};
 use crate::report::ExchangeReport;
 
@@ -62,7 +62,7 @@ pub struct FaultRun {
     pub outcome: Outcome,
     /// The fault that ended it.
     pub fault: Option<Fault>,
-    /// The sets that were exchanged to the end.
+    /// The sets that were exchanged to the end; none if they were exchanged by messages.
     pub reports: Vec<ExchangeReport>,
     /// The clock at which each fault of the plan acted first.
     pub acted: Vec<Option<u64>>,
@@ -70,6 +70,8 @@ pub struct FaultRun {
     pub clock: u64,
     /// Words with wrong values in the sets that were exchanged to the end.
     pub wrong: u64,
+    /// How far the run went: what [`FaultPlan::draw`] needs, of a run without faults.
+    pub extent: FaultExtent,
 }
 
 impl FaultRun {
@@ -117,7 +119,11 @@ pub fn run_with_faults(
         None => Outcome::Delivered,
     };
     let (acted, clock) = (fabric.faults_acted().to_vec(), fabric.now());
-    Ok(FaultRun { outcome, fault: failed, reports, acted, clock, wrong })
+    let phases = || reports.iter().flat_map(|report| &report.phases);
+    let words = phases().filter_map(|phase| phase.busiest_link).map(|link| link.1).max();
+    let switches = to_u64(phases().count());
+    let extent = FaultExtent { clocks: clock, words: words.unwrap_or(1), switches };
+    Ok(FaultRun { outcome, fault: failed, reports, acted, clock, wrong, extent })
 }
 
 /// Outgoing words that are all different.

@@ -31,6 +31,8 @@
 //! exchange ends in a deadlock whose last wait names the part. [`crate::detection`] describes how the other faults
 //! are noticed.
 //!
+//! Message passing has the same faults but those of switches ([`crate::messages::fault_run`]).
+//!
 //! A stopped link or port is one that is not idle and not on the ready list: nothing serves it, and the loops that
 //! move words need not know about faults. Only its next turn has to be kept for the end of the stall. Words are
 //! spoiled as they arrive, and data as it is delivered, on paths that only a machine with a plan takes. A machine
@@ -331,6 +333,11 @@ impl Injection {
     /// The inverted bits of words that are on their way, if there are any.
     pub(crate) fn corrupted(&self) -> Option<&BTreeMap<(u32, u32), u32>> {
         (!self.corrupted.is_empty()).then_some(&self.corrupted)
+    }
+
+    /// The inverted bits of a word that has arrived.
+    pub(crate) fn take_corrupted(&mut self, word: (u32, u32)) -> Option<u32> {
+        self.corrupted.remove(&word)
     }
 
     /// The faults of the next context switch.

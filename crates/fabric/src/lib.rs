@@ -28,8 +28,7 @@
 //!
 //! [`messages`] is the machine's other model, message passing, on the same links and channels.
 //!
-//! Not modelled: the reserved channels (no operation uses them), and faults of the hardware
-//! ([`FaultPlan`]) in message passing. The fabric does not judge an image: a wrong image may run without a fault by chance. Only the checker
+//! Not modelled: the reserved channels (no operation uses them). The fabric does not judge an image: a wrong image may run without a fault by chance. Only the checker
 //! rejects wrong images.
 //!
 //! # Example

@@ -123,7 +123,7 @@ impl Engine {
     ) -> (WaitEdge, Option<WaitNode>) {
         let operation = &self.agents.operations[index(number)];
         let SubmittedOperation { connection, direction, cell, row, .. } = *operation;
-        if self.is_stopped(Part::Agent(cell)) {
+        if self.base.is_stopped(Part::Agent(cell)) {
             return (WaitEdge { cell, cause: WaitCause::DeadCell { direction, connection } }, None);
         }
         let channel = self.tables.rows[index(row)].channel;
@@ -152,7 +152,7 @@ impl Engine {
     fn follow_channel(&self, row: u32) -> (WaitEdge, Option<WaitNode>) {
         let TableRow { cell, channel, sink, .. } = self.tables.rows[index(row)];
         if let Some((next, link)) = self.base.network.ahead(row) {
-            let is_dead = self.is_stopped(Part::Link(link));
+            let is_dead = self.base.is_stopped(Part::Link(link));
             let link = conset_ir::LinkId(link);
             if is_dead {
                 return (WaitEdge { cell, cause: WaitCause::DeadLink { channel, link } }, None);
@@ -177,7 +177,7 @@ impl Engine {
         loop {
             let TableRow { cell, feed, .. } = self.tables.rows[index(at)];
             // Words that could move on, but do not: before a dead link.
-            if self.injection.is_some() && at != row && self.base.network.queued(at) > 0 {
+            if self.base.injection.is_some() && at != row && self.base.network.queued(at) > 0 {
                 return Some(WaitNode::Channel(at));
             }
             if let Feed::Gate(connection) = feed {

@@ -5,12 +5,12 @@ use conset_ir::{CellId, ConnectionId, Direction, Feed, LinkId};
 
 use super::{Engine, OperationId};
 use crate::agents::OperationStage;
+use crate::base::faults::{Ports as _, WordPlace};
 use crate::fault::FaultKind;
 use crate::injection::{
-    CorruptedPayload, FaultPlan, FaultPlanError, Injection, Part, SwitchFaults, WordEffect,
-    keep_back,
+    CorruptedPayload, FaultPlan, FaultPlanError, Part, SwitchFaults, keep_back,
 };
-use crate::network::{LinkTransfer, Tag};
+use crate::network::LinkTransfer;
 use crate::payload::Payload;
 
 /// An open receive operation whose words were lost.
@@ -27,14 +27,13 @@ impl Engine {
     /// # Errors
     /// A part that the machine does not have.
     pub fn with_faults(mut self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
-        self.injection = Some(Box::new(Injection::new(plan, &self.base.machine)?));
-        self.base.detector.disable();
+        self.base.add_faults(plan)?;
         Ok(self)
     }
 
     /// The clock at which each fault of the plan acted first, in the order of the plan; empty without a plan.
     pub fn faults_acted(&self) -> &[Option<u64>] {
-        self.injection.as_ref().map_or(&[], |injection| injection.acted())
+        self.base.faults_acted()
     }
 
     /// The faults of the next context switch, which the driver carries out: the engine knows neither the other
@@ -42,17 +41,20 @@ impl Engine {
     /// [`Engine::load`].
     pub fn take_switch_faults(&mut self) -> SwitchFaults {
         let now = self.base.now;
-        self.injection.as_mut().map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
+        self.base
+            .injection
+            .as_mut()
+            .map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
     }
 
     /// The agents and links that have stopped for ever, in order.
     pub(crate) fn dead_parts(&self) -> impl Iterator<Item = Part> + '_ {
-        self.injection.iter().flat_map(|injection| injection.dead())
+        self.base.injection.iter().flat_map(|injection| injection.dead())
     }
 
     /// Nobody waits for a cell at context switches any more.
     pub(crate) fn stop_using(&mut self, cell: CellId) {
-        if let Some(injection) = &mut self.injection {
+        if let Some(injection) = &mut self.base.injection {
             injection.stop_using(cell);
         }
     }
@@ -72,7 +74,7 @@ impl Engine {
     /// The links and ports of a new context are idle; those that are stopped have their turn later.
     #[cold]
     pub(super) fn keep_stopped(&mut self) {
-        let Some(injection) = &mut self.injection else { return };
+        let Some(injection) = &mut self.base.injection else { return };
         injection.forget_words();
         for (&link, turn) in &mut injection.links {
             self.base.network.stop(link);
@@ -84,117 +86,30 @@ impl Engine {
         }
     }
 
-    /// Stops the parts whose fault begins now and lets those go on whose stall or rest ends.
-    #[cold]
-    pub(super) fn inject(&mut self) {
-        let Some(injection) = &mut self.injection else { return };
-        let (network, agents) = (&mut self.base.network, &mut self.agents);
-        for port in injection.end_rests(self.base.now) {
-            match injection.ports.get_mut(&port) {
-                Some(turn) => *turn = true,
-                None => agents.resume(port),
-            }
-        }
-        while let Some((part, stops)) = injection.take(self.base.now) {
-            match part {
-                Part::Link(link) if stops => {
-                    injection.links.insert(link, network.stop(link));
-                }
-                Part::Link(link) => {
-                    if injection.links.remove(&link) == Some(true) {
-                        network.resume(link);
-                    }
-                }
-                Part::Agent(cell) => {
-                    for port in agents.ports_of(cell) {
-                        if stops {
-                            injection.ports.insert(port, agents.stop(port));
-                        } else if injection.ports.remove(&port) == Some(true) {
-                            agents.resume(port);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Lets faulty links spoil the words that arrive now. Moves the words that need nothing else to be done for
-    /// their arrival from `transfers` into the result.
+    /// Lets faulty links spoil the words that arrive now ([`crate::base::Base::spoil`]).
     #[cold]
     pub(super) fn spoil(&mut self, transfers: &mut Vec<LinkTransfer>) -> Vec<LinkTransfer> {
-        let mut spoiled = Vec::new();
-        if self.injection.as_ref().is_some_and(|injection| injection.has_word_faults()) {
-            transfers.retain(|&transfer| {
-                let arrives = !self.spoil_word(transfer);
-                if !arrives {
-                    spoiled.push(transfer);
-                }
-                arrives
+        let operations = &self.agents.operations;
+        self.base.spoil(transfers, |tag| {
+            let has_next = operations.iter().any(|operation| {
+                let place = tag.index().checked_sub(operation.first);
+                operation.direction == Direction::Send
+                    && operation.connection.0 == tag.stream()
+                    && place.is_some_and(|place| place + 1 < operation.words)
             });
-        }
-        spoiled
-    }
-
-    /// Handles a word that is spoiled, or that another one waits for; returns whether it did.
-    fn spoil_word(&mut self, transfer: LinkTransfer) -> bool {
-        let Some(injection) = &mut self.injection else { return false };
-        let to = transfer.to();
-        let hit = injection.hit(transfer.link());
-        let overtaken = injection.overtaken.remove(&to);
-        if hit.is_none() && overtaken.is_none() {
-            return false;
-        }
-        let tag = self.base.network.last_word(to);
-        let is_last = !self.has_next(tag);
-        let Some(injection) = &mut self.injection else { return false };
-        let effect = hit.map(|hit| hit.0);
-        let acts = effect != Some(WordEffect::Reorder) || overtaken.is_none() && !is_last;
-        if let Some((_, number)) = hit.filter(|_| acts) {
-            injection.note_hit(number, self.base.now);
-        }
-        let network = &mut self.base.network;
-        match effect.filter(|_| acts) {
-            Some(WordEffect::Drop) => {
-                network.lose(to);
-            }
-            Some(WordEffect::Reorder) => {
-                injection.overtaken.insert(to, network.lose(to));
-            }
-            Some(WordEffect::Duplicate) => {
-                network.arrive_all(&[transfer]);
-                network.insert(to, tag);
-            }
-            Some(WordEffect::Corrupt) => {
-                injection.corrupt(tag, transfer.link());
-                network.arrive_all(&[transfer]);
-            }
-            None => network.arrive_all(&[transfer]),
-        }
-        if let Some(earlier) = overtaken {
-            network.insert(to, earlier);
-        }
-        true
-    }
-
-    /// Whether the stream of a word has another word after it.
-    fn has_next(&self, tag: Tag) -> bool {
-        self.agents.operations.iter().any(|operation| {
-            let place = tag.index().checked_sub(operation.first);
-            operation.direction == Direction::Send
-                && operation.connection.0 == tag.stream()
-                && place.is_some_and(|place| place + 1 < operation.words)
+            WordPlace { is_header: false, is_last: !has_next }
         })
     }
 
     /// These ports have moved their words, some of which may have been corrupted.
     #[cold]
     pub(super) fn end_spoiled_words(&mut self, ports: &[u32], data: &mut dyn Payload) {
-        let injection = self.injection.take();
+        let injection = self.base.injection.take();
         match injection.as_ref().and_then(|injection| injection.corrupted()) {
             Some(corrupted) => self.end_words(ports, &mut CorruptedPayload { data, corrupted }),
             None => self.end_words(ports, data),
         }
-        self.injection = injection;
+        self.base.injection = injection;
     }
 
     /// Removes the links and ports that are stopped, and the ports that have to rest, from those that are served.
@@ -204,26 +119,12 @@ impl Engine {
         transfers: &mut Vec<LinkTransfer>,
         port_lists: impl Iterator<Item = &'a mut Vec<u32>>,
     ) {
-        let Some(injection) = &mut self.injection else { return };
-        keep_back(&mut injection.links, transfers, |transfer| transfer.link());
+        self.base.hold_links_back(transfers);
         for ports in port_lists {
-            if injection.has_slow_cells() {
-                let now = self.base.now;
-                ports.retain(|&port| {
-                    let clocks = injection.rest(self.agents.cell_of(port), now);
-                    if clocks > 0 {
-                        injection.begin_rest(port, now.saturating_add(clocks));
-                    }
-                    clocks == 0
-                });
-            }
+            self.base.let_rest(ports, |port| self.agents.cell_of(port));
+            let Some(injection) = &mut self.base.injection else { return };
             keep_back(&mut injection.ports, ports, |&port| port);
         }
-    }
-
-    /// Whether a part of the machine has stopped by a fault.
-    pub(crate) fn is_stopped(&self, part: Part) -> bool {
-        self.injection.as_ref().is_some_and(|injection| injection.is_stopped(part))
     }
 
     /// The first open receive operation that waits for words although all have been sent and none is on its way,

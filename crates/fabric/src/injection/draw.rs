@@ -13,7 +13,7 @@ pub struct FaultExtent {
     pub clocks: u64,
     /// Words over the busiest link.
     pub words: u64,
-    /// Context switches.
+    /// Context switches. Without any, no fault of a switch is drawn.
     pub switches: u64,
 }
 
@@ -53,9 +53,11 @@ fn draw(machine: &Machine, extent: &FaultExtent, random: &mut Random) -> Option<
         .flat_map(|from| machine.outgoing(from))
         .map(|&id| (machine.link(id).source, machine.link(id).target))
         .collect();
-    // A machine of one cell has no links.
+    // A machine of one cell has no links. Messages need no context switches.
     let kinds = if links.is_empty() { 8 } else { 18 };
-    let kind = random.below(kinds);
+    let without_switches = extent.switches == 0;
+    let kind = random.below(if without_switches { kinds - 5 } else { kinds });
+    let kind = if without_switches && kind > 2 { kind + 5 } else { kind };
     let (source, target) = random.one_of(&links).unwrap_or((cell, cell));
     let from = random.below(extent.clocks);
     let clocks = 1 + random.below(extent.clocks);

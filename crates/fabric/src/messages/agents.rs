@@ -104,6 +104,8 @@ pub(crate) struct MessageAgent {
     /// the cell's own first pending message is announced; only under rendezvous.
     pub(crate) announcements: VecDeque<u32>,
     pub(crate) announced: bool,
+    /// Whether the sender, and the receiver, has a word to move when a stall or rest is over; only with faults.
+    pub(crate) held_back: [bool; 2],
 }
 
 impl MessageAgent {
@@ -125,6 +127,7 @@ impl MessageAgent {
             receive_from: Vec::new(),
             announcements: VecDeque::new(),
             announced: false,
+            held_back: [false; 2],
         }
     }
 

@@ -13,6 +13,9 @@ impl MessageEngine {
     /// Starts the software of a launch, or of a reception, if the cell's processor is free for it.
     pub(crate) fn start_software(&mut self, cell: u32) {
         self.base.detector.reset();
+        if self.is_cell_stopped(cell) {
+            return;
+        }
         if self.protocol == Protocol::Rendezvous {
             return self.rendezvous(cell);
         }
@@ -23,7 +26,7 @@ impl MessageEngine {
             (agent.sending, agent.send_start, agent.send_next) =
                 (SenderState::Software, self.base.now, 0);
             let message = self.worms[index(agent.sent)].message;
-            let words = u64::from(message.words);
+            let words = u64::from(message.words) + u64::from(self.check_words);
             let send = u64::from(parameters.c_send)
                 + u64::from(self.base.machine.network_overhead(message.source, message.target));
             let copy =
@@ -67,11 +70,17 @@ impl MessageEngine {
     /// space.
     #[inline]
     pub(crate) fn send_word(&mut self, cell: u32) {
-        let agent = &mut self.agents[index(cell)];
         let row = self.launch + cell;
+        let agent = &mut self.agents[index(cell)];
         if agent.send_next == self.worms[index(agent.sent)].length {
             agent.sending = SenderState::Leaving;
-        } else if self.base.network.has_space(row) {
+            return;
+        }
+        if self.holds_back(cell, Direction::Send) {
+            return;
+        }
+        let agent = &mut self.agents[index(cell)];
+        if self.base.network.has_space(row) {
             self.base.network.put(row, Tag::new(agent.sent, agent.send_next));
             agent.send_next += 1;
             agent.sending = SenderState::Word;
@@ -85,6 +94,9 @@ impl MessageEngine {
     /// Starts to move the next word out of the network to a cell's receiver, if there is one.
     #[inline]
     pub(crate) fn receive_word(&mut self, cell: u32) {
+        if self.holds_back(cell, Direction::Receive) {
+            return;
+        }
         let agent = &mut self.agents[index(cell)];
         let row = agent.receive_row;
         if self.base.network.queued(row) == 0 {
@@ -111,13 +123,16 @@ impl MessageEngine {
         agent.receive_next += 1;
         self.wrong_words += u64::from((from, word) != (number, expected));
         let worm = &self.worms[index(number)];
-        let (length, to) = (worm.length, worm.message.label);
+        let to = worm.message.label;
         if expected >= extra && worm.message.words > 0 {
             self.delivered += 1;
-            let from = self.worms[index(from)].message.label;
-            data.transfer((from, word.wrapping_sub(extra)), (to, expected - extra));
+            let label = self.worms[index(from)].message.label;
+            let place = (to, expected - extra);
+            data.transfer((label, word.wrapping_sub(extra)), place);
+            self.base.invert_corrupted((from, word), place, data);
         }
-        if expected + 1 == length {
+        // Not the count: faults lose words, and repeat them.
+        if self.is_tail((from, word)) {
             self.finish(cell, number);
         }
     }

@@ -14,7 +14,7 @@
 //!   rendezvous the receiver already waits for it (`rendezvous`).
 //! * Messages in different pools of a link share the link word by word.
 //!
-//! No message is dropped and none times out. The driver submits messages ([`MessageEngine::send`]),
+//! No message is dropped and none times out, except by faults of the hardware ([`super::faults`]). The driver submits messages ([`MessageEngine::send`]),
 //! allows cells to receive a number of messages ([`MessageEngine::receive`]) and runs the machine
 //! until messages have left or were received.
 
@@ -113,6 +113,10 @@ pub struct MessageEngine {
     pub(crate) delivered: u64,
     pub(crate) wrong_words: u64,
     pub(crate) snapshot: Box<MessageSnapshot>,
+    /// Check words at the end of each message.
+    pub(crate) check_words: u32,
+    /// The channel with the first word that no header came before.
+    pub(crate) stray: Option<u32>,
 }
 
 impl MessageEngine {
@@ -153,6 +157,8 @@ impl MessageEngine {
             delivered: 0,
             wrong_words: 0,
             snapshot: Box::default(),
+            check_words: 0,
+            stray: None,
         }
     }
 
@@ -199,6 +205,11 @@ impl MessageEngine {
         self.base.link_words(link)
     }
 
+    /// The words of the link that has carried the most.
+    pub(crate) fn busiest_link_words(&self) -> u64 {
+        self.base.network.busiest_link().map_or(0, |link| link.1)
+    }
+
     /// Submits a message. The messages of a cell are sent in the order of submission.
     ///
     /// # Errors
@@ -228,7 +239,7 @@ impl MessageEngine {
             return Err(fail(MessageProblem::NoRoute));
         }
         let extra = self.base.machine.parameters().message_extra_words;
-        let length = words.saturating_add(extra).max(1);
+        let length = words.saturating_add(extra).saturating_add(self.check_words).max(1);
         let worm = Worm { message, length, route, hops: 0, head: NONE, arrived: 0, live: true };
         if self.free.pop().is_some() {
             self.worms[index(number)] = worm;
@@ -301,10 +312,17 @@ impl MessageEngine {
 
     /// Runs until there is something to report ([`Stop::Finished`] for events, [`Stop::Timer`]) or
     /// nothing is in progress ([`Stop::Idle`]). Everything that can happen in the present clock has
-    /// happened then.
+    /// happened then. [`Stop::Fault`] occurs only with faults of the hardware.
     pub fn run(&mut self, data: &mut dyn Payload) -> Stop {
         loop {
+            if self.base.injection.is_some() {
+                let woken = self.inject();
+                self.wake_all(&woken);
+            }
             self.settle();
+            if self.stray.is_some() {
+                return Stop::Fault;
+            }
             if !self.events.is_empty() {
                 return Stop::Finished;
             }
@@ -323,7 +341,7 @@ impl MessageEngine {
     fn settle(&mut self) {
         loop {
             self.base.network.settle();
-            if !self.handle_reports() && self.base.network.is_settled() {
+            if !self.handle_reports() && self.base.network.is_settled() || self.stray.is_some() {
                 break;
             }
         }
@@ -337,18 +355,28 @@ impl MessageEngine {
         let words =
             [self.base.in_flight.next_end(), self.sends.next_end(), self.receives.next_end()];
         let next = words.into_iter().chain([self.base.next_timer()]);
-        let Some(now) = next.flatten().min() else { return false };
+        let next = self.base.next_with_faults(next.flatten().min(), self.unfinished > 0);
+        let Some(now) = next else { return false };
         self.base.now = now;
         // All words arrive before any action starts.
-        let transfers = self.base.in_flight.take_ended(now);
+        let mut transfers = self.base.in_flight.take_ended(now);
+        let (mut spoiled, mut woken) = (Vec::new(), Vec::new());
+        if self.base.injection.is_some() {
+            woken = self.inject();
+            spoiled = self.spoil(&mut transfers);
+        }
         self.base.network.arrive_all(&transfers);
-        let sends = self.sends.take_ended(now);
+        let mut sends = self.sends.take_ended(now);
         for &cell in &sends {
             self.base.network.arrive(self.launch + cell);
         }
-        let receives = self.receives.take_ended(now);
+        let mut receives = self.receives.take_ended(now);
         for &cell in &receives {
             self.deliver(cell, data);
+        }
+        if self.base.injection.is_some() {
+            transfers.append(&mut spoiled);
+            self.hold_back(&mut transfers, &mut sends, &mut receives);
         }
         self.base.network.serve_links(&transfers);
         self.base.in_flight.recycle(transfers);
@@ -363,6 +391,7 @@ impl MessageEngine {
             }
         }
         self.receives.recycle(receives);
+        self.wake_all(&woken);
         while let Some(timer) = self.base.pop_expired() {
             self.handle_timer(timer);
         }
@@ -382,6 +411,9 @@ impl MessageEngine {
             for row in tails.drain(..) {
                 let previous = self.base.network.disconnect(self.client(row));
                 self.release_channel(previous);
+            }
+            if self.stray.is_some() {
+                return true;
             }
             // Nothing was added in the loop: words move only in `settle`.
             self.base.network.tails = tails;
@@ -405,14 +437,35 @@ impl MessageEngine {
             return;
         }
         let tag = self.base.network.head(row).expect("a word is queued");
-        if tag.index() == 0 {
-            self.worms[index(tag.stream())].head = row;
-            return self.route_header(row, tag.stream());
-        }
         let cell = self.cell_of(row);
-        if self.agents[index(cell)].receiving == ReceiverState::Empty {
-            self.receive_word(cell);
+        // With faults, a later word of a message may look like its header.
+        if self.is_receiving(cell, row) {
+            if self.agents[index(cell)].receiving == ReceiverState::Empty {
+                self.receive_word(cell);
+            }
+        } else if tag.index() == 0 {
+            self.worms[index(tag.stream())].head = row;
+            self.route_header(row, tag.stream());
+        } else {
+            self.stray.get_or_insert(row);
         }
+    }
+
+    /// Whether a cell is receiving a message from channel `row` and has not taken its tail yet.
+    fn is_receiving(&self, cell: u32, row: u32) -> bool {
+        // A switch has no agent.
+        let Some(agent) = self.agents.get(index(cell)) else { return false };
+        let is_open = match agent.receiving {
+            ReceiverState::Idle | ReceiverState::Software => false,
+            ReceiverState::Word => !self.is_tail(agent.taken),
+            ReceiverState::Empty => true,
+        };
+        is_open && agent.receive_row == row
+    }
+
+    /// Whether a word is the last one of its message.
+    pub(crate) fn is_tail(&self, (number, word): (u32, u32)) -> bool {
+        word + 1 == self.worms[index(number)].length
     }
 
     /// Simulates one clock in which something happens, for tests that examine each of them.

@@ -16,6 +16,8 @@
 //! | [`mod@steps`] | execution of a step plan |
 //! | [`mod@predict`] | the paper's cost model |
 //! | `wait_graph` | the explanation of deadlocks |
+//! | `faults` | faults of the hardware |
+//! | [`mod@fault_run`] | runs with such faults, with check words or without, and what becomes of them |
 //!
 //! With nothing else in the network, a message of `m` words and `e` extra words over `d` links
 //! takes, with full duplex and if access is not faster than the link,
@@ -37,6 +39,8 @@ mod agents;
 mod endpoints;
 pub mod engine;
 mod fast_forward;
+pub mod fault_run;
+mod faults;
 pub mod order;
 mod pathways;
 pub mod predict;
@@ -51,6 +55,7 @@ mod wait_graph;
 mod tests;
 
 pub use engine::{Message, MessageEngine, MessageEvent};
+pub use fault_run::{run_set_with_faults, run_steps_with_faults};
 pub use order::SendLists;
 pub use predict::predict;
 pub use routes::MessageRoutes;

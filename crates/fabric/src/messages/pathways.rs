@@ -109,6 +109,11 @@ impl MessageEngine {
             return self.start_software(cell);
         }
         self.channels[index(row)].owner = NONE;
+        if self.base.network.queued(row) > 0 {
+            // Only with faults.
+            self.stray.get_or_insert(row);
+            return;
+        }
         let mut queue = self.channels[index(row)].waiters;
         if let Some(first) = self.dequeue(&mut queue) {
             self.channels[index(row)].waiters = queue;

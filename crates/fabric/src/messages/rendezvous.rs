@@ -49,12 +49,13 @@ impl MessageEngine {
     /// Starts the first announced message that `target` can receive now, if there is one.
     fn meet(&mut self, target: u32) {
         let receiver = &self.agents[index(target)];
-        if !receiver.is_free(Direction::Receive, self.half_duplex) {
+        if self.is_cell_stopped(target) || !receiver.is_free(Direction::Receive, self.half_duplex) {
             return;
         }
         let can_start = |&number: &u32| {
             let source = self.worms[index(number)].message.source;
             receiver.receives_from(source)
+                && !self.is_cell_stopped(source.0)
                 && self.agents[source.index()].is_free(Direction::Send, self.half_duplex)
         };
         let Some(place) = receiver.announcements.iter().position(can_start) else { return };

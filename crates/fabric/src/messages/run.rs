@@ -164,7 +164,8 @@ pub fn run_lists(
     if !options.skip {
         engine = engine.without_skipping();
     }
-    let mut run = MessageRun::new(engine, set, lists, options);
+    let data = MessagePayload::new(set, options.seed);
+    let mut run = MessageRun::new(engine, (set, data), lists, options);
     match run.execute() {
         Ok(()) => Ok(run.report()),
         Err(kind) => {
@@ -221,6 +222,20 @@ pub(super) fn span(event: &MessageEvent, now: u64) -> StreamSpan {
     }
 }
 
+/// The data of a run, by label of the message.
+pub(super) trait MessageData: Payload {
+    /// The source begins to send a message.
+    fn begin(&mut self, _message: ConnectionId) {}
+
+    /// The reception of a message has ended.
+    ///
+    /// # Errors
+    /// What the receiver notices.
+    fn end(&mut self, _engine: &MessageEngine, _message: ConnectionId) -> Result<(), FaultKind> {
+        Ok(())
+    }
+}
+
 /// The data of a checked run. It needs no memory, because a word is a function of its index.
 pub(super) struct MessagePayload<'a> {
     set: &'a ConnectionSet,
@@ -233,6 +248,8 @@ impl<'a> MessagePayload<'a> {
         Self { set, seed, wrong: 0 }
     }
 }
+
+impl MessageData for MessagePayload<'_> {}
 
 impl Payload for MessagePayload<'_> {
     #[inline]
@@ -251,10 +268,11 @@ impl Payload for MessagePayload<'_> {
     }
 }
 
-struct MessageRun<'a> {
-    engine: MessageEngine,
+/// The exchange of a set.
+pub(super) struct MessageRun<'a, D> {
+    pub(super) engine: MessageEngine,
     set: &'a ConnectionSet,
-    data: MessagePayload<'a>,
+    pub(super) data: D,
     /// The position of each connection in the concatenated lists; empty if the set has no order.
     positions: Vec<u32>,
     /// Number of messages before each connection that were not received; empty if the set has no
@@ -269,10 +287,10 @@ struct MessageRun<'a> {
     trace: Option<Trace>,
 }
 
-impl<'a> MessageRun<'a> {
-    fn new(
+impl<'a, D: MessageData> MessageRun<'a, D> {
+    pub(super) fn new(
         engine: MessageEngine,
-        set: &'a ConnectionSet,
+        (set, data): (&'a ConnectionSet, D),
         lists: &'a SendLists,
         options: &MessageOptions,
     ) -> Self {
@@ -284,7 +302,7 @@ impl<'a> MessageRun<'a> {
         let mut run = Self {
             engine,
             set,
-            data: MessagePayload::new(set, options.seed),
+            data,
             positions: Vec::new(),
             before: Vec::new(),
             ready: Vec::new(),
@@ -320,7 +338,7 @@ impl<'a> MessageRun<'a> {
         }
     }
 
-    fn execute(&mut self) -> Result<(), FaultKind> {
+    pub(super) fn execute(&mut self) -> Result<(), FaultKind> {
         let mut expected = vec![0u64; self.engine.machine().agent_count()];
         for (id, connection) in self.set.iter() {
             // A source without an agent has no list, so its message is sent here and fails.
@@ -346,19 +364,17 @@ impl<'a> MessageRun<'a> {
                         self.event(event)?;
                     }
                 }
-                Stop::Idle => break,
-                Stop::Timer | Stop::Fault => {}
+                Stop::Idle | Stop::Fault => break,
+                Stop::Timer => {}
             }
         }
-        match self.engine.explain() {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
+        self.engine.outcome()
     }
 
     fn send(&mut self, id: ConnectionId) -> Result<(), FaultKind> {
         let connection = self.set.get(id);
         let (source, target, words) = (connection.source, connection.target, connection.words);
+        self.data.begin(id);
         self.engine.send(Message { source, target, words, label: id })
     }
 
@@ -383,6 +399,7 @@ impl<'a> MessageRun<'a> {
             Direction::Send => self.send_next(event.message.source.index()),
             Direction::Receive => {
                 self.received += 1;
+                self.data.end(&self.engine, event.message.label)?;
                 self.release(event.message.label)
             }
         }
@@ -404,7 +421,9 @@ impl<'a> MessageRun<'a> {
         }
         Ok(())
     }
+}
 
+impl MessageRun<'_, MessagePayload<'_>> {
     fn report(self) -> MessagesReport {
         let expected = (self.set.len(), self.set.words());
         let (wrong, received) = (self.data.wrong, self.received);

@@ -18,7 +18,7 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Lists, Piece, Protocol, StepWaits, Steps};
 
 use super::engine::{Message, MessageEngine, MessageEvent};
-use super::run::{MessageOptions, MessagesReport, span};
+use super::run::{MessageData, MessageOptions, MessagesReport, span};
 use crate::engine::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::payload::{Payload, synthetic_word};
@@ -53,7 +53,8 @@ pub fn run_steps(steps: &Steps, options: &MessageOptions) -> Result<MessagesRepo
     if !options.skip {
         engine = engine.without_skipping();
     }
-    let mut run = StepsRun::new(engine, steps, options);
+    let data = StepPayload { steps, seed: options.seed, wrong: 0 };
+    let mut run = StepsRun::new(engine, (steps, data), options);
     match run.execute() {
         Ok(()) => Ok(run.report()),
         Err(kind) => {
@@ -88,6 +89,8 @@ impl StepPayload<'_> {
     }
 }
 
+impl MessageData for StepPayload<'_> {}
+
 impl Payload for StepPayload<'_> {
     #[inline]
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
@@ -105,10 +108,11 @@ impl Payload for StepPayload<'_> {
     }
 }
 
-struct StepsRun<'a> {
-    engine: MessageEngine,
+/// The exchange of a plan.
+pub(super) struct StepsRun<'a, D> {
+    pub(super) engine: MessageEngine,
     steps: &'a Steps,
-    data: StepPayload<'a>,
+    pub(super) data: D,
     protocol: Protocol,
     /// What each cell does in order: with rendezvous all its messages, else those that it sends.
     lists: Lists<u32>,
@@ -119,8 +123,12 @@ struct StepsRun<'a> {
     trace: Option<Trace>,
 }
 
-impl<'a> StepsRun<'a> {
-    fn new(engine: MessageEngine, steps: &'a Steps, options: &MessageOptions) -> Self {
+impl<'a, D: MessageData> StepsRun<'a, D> {
+    pub(super) fn new(
+        engine: MessageEngine,
+        (steps, data): (&'a Steps, D),
+        options: &MessageOptions,
+    ) -> Self {
         let parameters = engine.machine().parameters();
         let trace = options.trace.then(|| Trace {
             clock_hz: parameters.clock_hz,
@@ -139,7 +147,7 @@ impl<'a> StepsRun<'a> {
             protocol: parameters.protocol,
             engine,
             steps,
-            data: StepPayload { steps, seed: options.seed, wrong: 0 },
+            data,
             lists,
             begun: vec![(0, false); agents],
             waits: StepWaits::new(steps),
@@ -148,7 +156,7 @@ impl<'a> StepsRun<'a> {
         }
     }
 
-    fn execute(&mut self) -> Result<(), FaultKind> {
+    pub(super) fn execute(&mut self) -> Result<(), FaultKind> {
         if self.protocol == Protocol::Standing {
             let mut expected = vec![0u64; self.begun.len()];
             for message in self.steps.messages().iter() {
@@ -179,10 +187,7 @@ impl<'a> StepsRun<'a> {
                 Stop::Idle | Stop::Fault => break,
             }
         }
-        match self.engine.explain() {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
+        self.engine.outcome()
     }
 
     /// Begins the next operation of a cell, if the last one is done and it waits for nothing.
@@ -197,6 +202,7 @@ impl<'a> StepsRun<'a> {
                 return Ok(());
             }
             let words = to_u32(message.words());
+            self.data.begin(ConnectionId(row));
             self.engine.send(Message { source, target, words, label: ConnectionId(row) })?;
         } else {
             self.engine.receive_from(target, source);
@@ -212,13 +218,16 @@ impl<'a> StepsRun<'a> {
         let row = event.message.label.0;
         match event.direction {
             Direction::Send => self.end_operation(event.message.source.0),
-            Direction::Receive => match self.steps.copy_clocks(index(row)) {
-                0 => self.receive(row, ready),
-                clocks => {
-                    self.engine.set_timer(clocks, row);
-                    Ok(())
+            Direction::Receive => {
+                self.data.end(&self.engine, ConnectionId(row))?;
+                match self.steps.copy_clocks(index(row)) {
+                    0 => self.receive(row, ready),
+                    clocks => {
+                        self.engine.set_timer(clocks, row);
+                        Ok(())
+                    }
                 }
-            },
+            }
         }
     }
 
@@ -239,7 +248,9 @@ impl<'a> StepsRun<'a> {
         self.begun[index(cell)].1 = false;
         self.begin_next(cell)
     }
+}
 
+impl StepsRun<'_, StepPayload<'_>> {
     fn report(self) -> MessagesReport {
         let messages = self.steps.messages();
         let words = messages.iter().map(|message| message.words()).sum();

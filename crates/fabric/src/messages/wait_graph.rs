@@ -4,32 +4,32 @@
 //! channel or, at its target, for the message that the receiver takes first; before its launch for
 //! the message that its cell sends. A walk along these edges either reaches a message twice, which
 //! is the cycle of a deadlock, or ends at a message that has arrived at a cell that does not receive
-//! it.
+//! it. With faults of the hardware it may end at a link or cell that has stopped.
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionId, LinkId, Protocol};
 
-use super::agents::ReceiverState;
+use super::agents::{MessageAgent, ReceiverState, SenderState};
 use super::engine::{Message, MessageEngine};
 use crate::fault::{FaultKind, WaitCause, WaitEdge};
 use crate::network::NONE;
 
 impl MessageEngine {
     /// Explains why messages are unfinished after [`MessageEngine::run`] has returned
-    /// [`crate::Stop::Idle`]: a cycle of waits if there is one, else the chain from the first blocked
-    /// message. `None` if all messages have been received.
+    /// [`crate::Stop::Idle`]: a chain that ends at a part that has stopped by a fault, if there is one, else a cycle of
+    /// waits, else the chain from the first blocked message. `None` if all messages have been received.
     pub fn explain(&self) -> Option<FaultKind> {
         // The walk that visited each message.
         let mut visited = vec![NONE; self.worms.len()];
-        let mut first_chain = None;
+        let (mut chain, mut cycle, mut to_stopped) = (None, None, None);
         let all = (0..to_u32(self.worms.len())).filter(|&n| self.worms[index(n)].live);
         for start in all {
             let mut path: Vec<(u32, WaitEdge)> = Vec::new();
             let mut at = Some(start);
             while let Some(number) = at {
-                if visited[index(number)] == start {
+                if visited[index(number)] == start && cycle.is_none() {
                     let from = path.iter().position(|step| step.0 == number)?;
-                    return Some(self.deadlock(&path[from..], true));
+                    cycle = Some(self.deadlock(&path[from..], true));
                 }
                 if visited[index(number)] != NONE {
                     break;
@@ -39,9 +39,14 @@ impl MessageEngine {
                 path.push((number, wait));
                 at = next;
             }
-            first_chain.get_or_insert(path);
+            let last = path.last().map(|step| step.1.cause);
+            if let Some(WaitCause::StoppedLink { .. } | WaitCause::DeadCell { .. }) = last {
+                to_stopped.get_or_insert_with(|| self.deadlock(&path, false));
+            }
+            chain.get_or_insert_with(|| self.deadlock(&path, false));
         }
-        Some(self.deadlock(&first_chain?, false))
+        // A part that has stopped is the cause of all other waits.
+        to_stopped.or(cycle).or(chain)
     }
 
     fn deadlock(&self, path: &[(u32, WaitEdge)], closed: bool) -> FaultKind {
@@ -60,7 +65,16 @@ impl MessageEngine {
             return Some((WaitEdge { cell: source, cause }, Some(first)));
         }
         let cause = WaitCause::Rendezvous { message };
-        let next = self.agents[target.index()].pending.front().copied();
+        let (from, to) = (&self.agents[source.index()], &self.agents[target.index()]);
+        let receives = |agent: &MessageAgent| {
+            (agent.receiving != ReceiverState::Idle).then_some(agent.received)
+        };
+        let sends =
+            |agent: &MessageAgent| (agent.sending != SenderState::Idle).then_some(agent.sent);
+        // Both are idle, unless what they do is held up by a fault.
+        let other_side = self.half_duplex.then(|| receives(from).or_else(|| sends(to))).flatten();
+        let next = receives(to).or_else(|| sends(from)).or(other_side);
+        let next = next.or_else(|| to.pending.front().copied());
         Some((WaitEdge { cell: target, cause }, next))
     }
 
@@ -70,6 +84,10 @@ impl MessageEngine {
 
     /// What a message waits for, and the message that it waits for.
     fn wait_of(&self, number: u32) -> Option<(WaitEdge, Option<u32>)> {
+        if let Some(stopped) = self.base.injection.as_ref().and_then(|_| self.stopped_part(number))
+        {
+            return Some((stopped, None));
+        }
         let worm = &self.worms[index(number)];
         let message = worm.message.label;
         let source = &self.agents[worm.message.source.index()];
@@ -78,6 +96,14 @@ impl MessageEngine {
         }
         if worm.head == NONE && source.sent != number {
             let cell = worm.message.source;
+            // Only with faults: the processor receives until words come that are held up.
+            if source.sending == SenderState::Idle {
+                if source.receiving == ReceiverState::Idle {
+                    return None;
+                }
+                let cause = WaitCause::Reception { message, before: self.label(source.received) };
+                return Some((WaitEdge { cell, cause }, Some(source.received)));
+            }
             let before = self.label(source.sent);
             return Some((
                 WaitEdge { cell, cause: WaitCause::Launch { message, before } },
@@ -91,6 +117,9 @@ impl MessageEngine {
         let cell = conset_ir::CellId(self.cell_of(worm.head));
         if let Some(&row) = worm.route.get(worm.hops) {
             let holder = self.channels[index(row)].owner;
+            if holder == NONE {
+                return None;
+            }
             let link = LinkId(row / self.router.pools);
             let pool = row % self.router.pools;
             let cause = WaitCause::Header { message, link, pool, holder: self.label(holder) };

@@ -1,0 +1,240 @@
+//! Faults of the hardware ([`crate::injection`]) in message passing.
+//!
+//! Links stop and spoil words as in exchanges by connections. What a message adds:
+//!
+//! * The router of a cell connects a channel when a header arrives in it and frees it behind the tail. A word that
+//!   arrives in a free channel without a header before it is noticed there at once ([`FaultKind::StrayWord`]): the
+//!   words behind a lost header, a word that the next one or the tail has overtaken, a second tail.
+//! * A header that is no word of data has a check of its own: if a bit is inverted, it is as lost. The other extra
+//!   words carry nothing that this model knows, so an inverted bit in them changes nothing.
+//! * A reception ends with the tail. The receiver knows the number of words from the header and notices if another
+//!   number came. Without the tail it waits for ever, and the channels behind the lost tail are never free:
+//!   [`MessageEngine::lost_words`].
+//! * A stopped cell moves no word between agent and network and starts no software; its links and router work on. A
+//!   cell that is slow rests after each word but the last one of a message.
+//!
+//! There are no context switches, so faults of these never act.
+
+use std::ops::RangeInclusive;
+
+use conset_ir::convert::index;
+use conset_ir::{CellId, ConnectionId, Direction, LinkId};
+
+use super::agents::{ReceiverState, SenderState};
+use super::engine::{Message, MessageEngine};
+use crate::base::faults::{Ports, WordPlace};
+use crate::fault::{FaultKind, WaitCause, WaitEdge};
+use crate::injection::{FaultPlan, FaultPlanError, Part};
+use crate::network::{LinkTransfer, NONE};
+
+/// The ports whose turn has come. A cell has two: `2 * cell` sends and `2 * cell + 1` receives.
+struct WokenPorts(Vec<u32>);
+
+impl Ports for WokenPorts {
+    fn of_cell(&self, cell: CellId) -> RangeInclusive<u32> {
+        2 * cell.0..=2 * cell.0 + 1
+    }
+
+    /// The agent itself knows whether it has a word to move.
+    fn stop(&mut self, _port: u32) -> bool {
+        true
+    }
+
+    fn resume(&mut self, port: u32) {
+        self.0.push(port);
+    }
+}
+
+impl MessageEngine {
+    /// The engine with faults of the hardware. It does not skip periods.
+    pub(crate) fn with_faults(mut self, plan: &FaultPlan) -> Result<Self, FaultPlanError> {
+        self.base.add_faults(plan)?;
+        Ok(self)
+    }
+
+    /// The engine with check words at the end of each message, which the payload transfers like data.
+    pub(crate) fn with_check_words(mut self, words: u32) -> Self {
+        self.check_words = words;
+        self
+    }
+
+    /// The clock at which each fault of the plan acted first.
+    pub(crate) fn faults_acted(&self) -> &[Option<u64>] {
+        self.base.faults_acted()
+    }
+
+    #[inline]
+    pub(crate) fn is_cell_stopped(&self, cell: u32) -> bool {
+        self.base.injection.is_some() && self.base.is_stopped(Part::Agent(CellId(cell)))
+    }
+
+    /// Whether a cell has stopped, so that it moves its next word later.
+    #[inline]
+    pub(crate) fn holds_back(&mut self, cell: u32, direction: Direction) -> bool {
+        let stopped = self.is_cell_stopped(cell);
+        if stopped {
+            self.agents[index(cell)].held_back[usize::from(direction == Direction::Receive)] = true;
+        }
+        stopped
+    }
+
+    /// Stops and starts the parts whose time has come; returns the ports to be woken.
+    #[cold]
+    pub(super) fn inject(&mut self) -> Vec<u32> {
+        let mut ports = WokenPorts(Vec::new());
+        self.base.inject(&mut ports);
+        ports.0
+    }
+
+    /// The stall or rest of these ports is over.
+    pub(super) fn wake_all(&mut self, ports: &[u32]) {
+        for &port in ports {
+            let (cell, side) = (port / 2, port % 2);
+            if std::mem::take(&mut self.agents[index(cell)].held_back[index(side)]) {
+                if side == 0 { self.send_word(cell) } else { self.receive_word(cell) }
+            }
+            self.start_software(cell);
+        }
+    }
+
+    #[cold]
+    pub(super) fn spoil(&mut self, transfers: &mut Vec<LinkTransfer>) -> Vec<LinkTransfer> {
+        let extra = self.base.machine.parameters().message_extra_words;
+        let worms = &self.worms;
+        self.base.spoil(transfers, |tag| WordPlace {
+            is_header: tag.index() == 0 && extra > 0,
+            is_last: tag.index() + 1 == worms[index(tag.stream())].length,
+        })
+    }
+
+    /// Removes stopped links and resting cells from those that are served.
+    #[cold]
+    pub(super) fn hold_back(
+        &mut self,
+        transfers: &mut Vec<LinkTransfer>,
+        sends: &mut Vec<u32>,
+        receives: &mut Vec<u32>,
+    ) {
+        self.base.hold_links_back(transfers);
+        if !self.base.injection.as_ref().is_some_and(|injection| injection.has_slow_cells()) {
+            return;
+        }
+        for (side, cells) in [(0, sends), (1, receives)] {
+            let (mut ports, others): (Vec<u32>, Vec<u32>) =
+                cells.iter().partition(|&&cell| self.has_another_word(cell, side == 0));
+            ports.iter_mut().for_each(|port| *port = 2 * *port + side);
+            let all = ports.clone();
+            self.base.let_rest(&mut ports, |port| CellId(port / 2));
+            for port in all.iter().filter(|port| !ports.contains(port)) {
+                self.agents[index(port / 2)].held_back[index(side)] = true;
+            }
+            // In the order in which they began.
+            cells.retain(|&cell| others.contains(&cell) || ports.contains(&(2 * cell + side)));
+        }
+    }
+
+    /// Whether the sender or receiver of a cell has another word of the same message to move. If not, others may change
+    /// its state while it rests.
+    fn has_another_word(&self, cell: u32, sends: bool) -> bool {
+        let agent = &self.agents[index(cell)];
+        match sends {
+            true => agent.send_next < self.worms[index(agent.sent)].length,
+            false => agent.receiving == ReceiverState::Word && !self.is_tail(agent.taken),
+        }
+    }
+
+    /// How a run ended, after [`MessageEngine::run`] has returned [`crate::Stop::Idle`] or [`crate::Stop::Fault`].
+    ///
+    /// # Errors
+    /// A stray word, lost words, or the waits of messages that are unfinished.
+    pub(super) fn outcome(&self) -> Result<(), FaultKind> {
+        let lost = || self.base.injection.as_ref().and_then(|_| self.lost_words());
+        match self.stray_word().or_else(lost).or_else(|| self.explain()) {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// The word that no header came before, after [`MessageEngine::run`] has returned [`crate::Stop::Fault`].
+    fn stray_word(&self) -> Option<FaultKind> {
+        let row = self.stray?;
+        let tag = self.base.network.head(row)?;
+        let (message, word) = (self.worms[index(tag.stream())].message.label, tag.index());
+        let link = LinkId(row / self.router.pools);
+        Some(FaultKind::StrayWord { cell: CellId(self.cell_of(row)), link, message, word })
+    }
+
+    /// The first message whose receiver waits although its source has sent all of its words and none is on its
+    /// way, after [`MessageEngine::run`] has returned [`crate::Stop::Idle`].
+    fn lost_words(&self) -> Option<FaultKind> {
+        let is_on_way = |number: u32| {
+            let heads =
+                self.base.network.occupied().filter_map(|(row, _)| self.base.network.head(row));
+            heads.into_iter().any(|tag| tag.stream() == number)
+        };
+        let (number, worm) = (0..).zip(&self.worms).find(|&(number, worm)| {
+            let source = &self.agents[worm.message.source.index()];
+            let is_sent = match source.sending {
+                _ if source.pending.contains(&number) => false,
+                SenderState::Software | SenderState::Word | SenderState::Full => {
+                    source.sent != number
+                }
+                SenderState::Idle | SenderState::Leaving | SenderState::Handed => true,
+            };
+            let notices = !self.is_cell_stopped(worm.message.target.0);
+            worm.live && notices && is_sent && !is_on_way(number)
+        })?;
+        let Message { target, label, .. } = worm.message;
+        let agent = &self.agents[target.index()];
+        let is_received = agent.received == number && agent.receiving != ReceiverState::Idle;
+        Some(FaultKind::LostWords {
+            cell: target,
+            connection: label,
+            first_word: 0,
+            sent: worm.length,
+            received: if is_received { agent.receive_next } else { 0 },
+            damage: None,
+            links: self.links_of(label),
+        })
+    }
+
+    /// The links of the route of a live message, the last one first.
+    pub(crate) fn links_of(&self, label: ConnectionId) -> Vec<LinkId> {
+        let worm = self.worms.iter().rev().find(|worm| worm.message.label == label);
+        let rows = worm.into_iter().flat_map(|worm| worm.route.iter().rev());
+        rows.map(|row| LinkId(row / self.router.pools)).collect()
+    }
+
+    /// The stopped link or cell that a message waits for.
+    pub(super) fn stopped_part(&self, number: u32) -> Option<WaitEdge> {
+        let worm = &self.worms[index(number)];
+        let Message { source, target, label: message, .. } = worm.message;
+        let launched = self.launch + source.0;
+        for &row in worm.route[..worm.hops.min(worm.route.len())].iter().chain([&launched]) {
+            let holds = self.base.network.head(row).is_some_and(|tag| tag.stream() == number);
+            if let Some((_, link)) = self.base.network.ahead(row)
+                && holds
+                && self.base.is_stopped(Part::Link(link))
+            {
+                let cause = WaitCause::StoppedLink { message, link: LinkId(link) };
+                return Some(WaitEdge { cell: CellId(self.cell_of(row)), cause });
+            }
+        }
+        let (sender, receiver) = (&self.agents[source.index()], &self.agents[target.index()]);
+        let is_pending = sender.pending.contains(&number);
+        let is_sent = sender.sent == number
+            && matches!(
+                sender.sending,
+                SenderState::Software | SenderState::Word | SenderState::Full
+            );
+        let has_arrived = worm.head != NONE && worm.hops == worm.route.len();
+        let is_received = receiver.received == number && receiver.receiving != ReceiverState::Idle;
+        let dead = |cell: CellId, direction| {
+            let cause = WaitCause::DeadCell { direction, connection: message };
+            self.is_cell_stopped(cell.0).then_some(WaitEdge { cell, cause })
+        };
+        let sends = (is_pending || is_sent).then(|| dead(source, Direction::Send)).flatten();
+        let awaits = has_arrived || is_received || receiver.announcements.contains(&number);
+        sends.or_else(|| awaits.then(|| dead(target, Direction::Receive)).flatten())
+    }
+}
