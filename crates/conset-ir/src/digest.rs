@@ -66,8 +66,7 @@ pub fn digest<'a>(
 
 fn add_machine(machine: &Machine, fnv: &mut Fnv) {
     let numbers = machine.parameters().numbers();
-    let (first, later) = numbers.split_at(FIRST_NUMBERS);
-    first.iter().for_each(|row| fnv.number(row.1));
+    numbers[..FIRST_NUMBERS].iter().for_each(|row| fnv.number(row.1));
     fnv.number(u32::from(machine.parameters().duplex == Duplex::Half));
     fnv.count(machine.agent_count());
     fnv.count(machine.cell_count());
@@ -86,7 +85,7 @@ fn add_machine(machine: &Machine, fnv: &mut Fnv) {
     }
     // Digests of machines that have only the older parameters do not change.
     if machine.parameters().has_message_parameters() {
-        later.iter().for_each(|row| fnv.number(row.1));
+        machine.parameters().later_numbers().into_iter().for_each(|number| fnv.number(number));
         fnv.count(machine.parameters().protocol.name().len());
         fnv.bytes(machine.parameters().protocol.name().as_bytes());
     }

@@ -19,6 +19,8 @@ pub const LINKS: usize = 1 << 23;
 pub const CHANNELS_PER_CELL: u32 = 1 << 24;
 /// Words in the queue of a channel.
 pub const CHANNEL_DEPTH: u32 = 4096;
+/// Words of a packet of an active message.
+pub const ACTIVE_WORDS: u32 = 4096;
 /// Streams that an agent holds open in each direction.
 pub const STREAMS: u32 = 4096;
 /// Clocks of a cost in a machine description.

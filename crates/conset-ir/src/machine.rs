@@ -136,10 +136,21 @@ pub struct Parameters {
     /// Clusters: clocks for a word to cross a link between a node and the network; 0 if as many as
     /// for any other link.
     pub network_clocks_per_word: u32,
+    /// Active messages: the most words of a packet; 0 if the machine has none. What cells send each
+    /// other in epochs then travels in packets that no cell asks for.
+    pub active_words: u32,
+    /// Active messages: clocks of software to send a packet, its words included.
+    pub c_active_send: u32,
+    /// Active messages: clocks of software to take a packet in, its words and its handler included.
+    pub c_active_receive: u32,
+    /// Active messages: clocks of a poll that finds no packet.
+    pub c_poll: u32,
 }
 
 /// The rows of [`Parameters::numbers`] that are older than the protocols of messages.
 pub(crate) const FIRST_NUMBERS: usize = 15;
+/// The rows of [`Parameters::numbers`] that are older than active messages.
+const BEFORE_ACTIVE: usize = 23;
 
 /// Help for an unknown word: the closest known word, and the list of all known words.
 fn suggestion(word: &str, known: &[&str], what: &str) -> String {
@@ -181,6 +192,10 @@ impl Parameters {
             control_clocks_per_word: 0,
             network_overhead: 0,
             network_clocks_per_word: 0,
+            active_words: 0,
+            c_active_send: 0,
+            c_active_receive: 0,
+            c_poll: 0,
         }
     }
 
@@ -244,6 +259,26 @@ impl Parameters {
             control_broadcast: 14_300,
             control_clocks_per_word: 595,
             ..Self::iwarp()
+        }
+    }
+
+    /// The same CM-5 with its active messages. ([`Parameters::cm5`] has none. Files refer to presets
+    /// by name, so the values of a preset cannot change.)
+    ///
+    /// | parameters | source |
+    /// |---|---|
+    /// | packets of 4 words | section 2: 16 bytes of data in a packet |
+    /// | send 200, receive 200 | no paper has them; 2 us at each end is one of three values that were tried with Figure 31 of Bae and Ranka in sight (docs/fidelity.md) |
+    /// | poll 30 | assumed |
+    /// | reduction 600 | the runtime reduces counts of one word: Table 7, 6 us for an int |
+    pub const fn cm5_active() -> Self {
+        Self {
+            control_reduce: 600,
+            active_words: 4,
+            c_active_send: 200,
+            c_active_receive: 200,
+            c_poll: 30,
+            ..Self::cm5()
         }
     }
 
@@ -339,7 +374,7 @@ impl Parameters {
     /// The numeric parameters: name, value, least and greatest allowed value.
     ///
     /// All formats, settings and error messages are derived from this list.
-    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 23] {
+    pub fn numbers(&self) -> [(&'static str, u32, u32, u32); 27] {
         let c = limits::CLOCKS;
         let channels = limits::CHANNELS_PER_CELL;
         [
@@ -366,7 +401,24 @@ impl Parameters {
             ("control_clocks_per_word", self.control_clocks_per_word, 0, c),
             ("network_overhead", self.network_overhead, 0, c),
             ("network_clocks_per_word", self.network_clocks_per_word, 0, c),
+            ("active_words", self.active_words, 0, limits::ACTIVE_WORDS),
+            ("c_active_send", self.c_active_send, 0, c),
+            ("c_active_receive", self.c_active_receive, 0, c),
+            ("c_poll", self.c_poll, 0, c),
         ]
+    }
+
+    /// The values of the rows of [`Parameters::numbers`] after the first ones, as binary files and
+    /// digests of machines with parameters of messages have them: those of active messages only if
+    /// one is not the default, so that the bytes and digests of other machines do not change.
+    pub(crate) fn later_numbers(&self) -> Vec<u32> {
+        let end = if self.has_active_parameters() { usize::MAX } else { BEFORE_ACTIVE };
+        self.numbers().iter().take(end).skip(FIRST_NUMBERS).map(|row| row.1).collect()
+    }
+
+    /// Whether a parameter that version 5 of the formats does not have differs from its default.
+    pub(crate) fn has_active_parameters(&self) -> bool {
+        self.numbers().iter().skip(BEFORE_ACTIVE).any(|row| row.1 != 0)
     }
 
     /// The rows of [`Parameters::numbers`] that files and reports state: those that every machine
@@ -390,7 +442,7 @@ impl Parameters {
     }
 
     /// Sets a parameter by its name in [`Parameters::numbers`], `duplex` to `full` or `half`, or
-    /// `protocol` to `standing`, `rendezvous` or `pool`.
+    /// `protocol` to `standing` or `rendezvous`.
     ///
     /// # Errors
     /// An unknown name (the help lists the known names), or a value that is not a number or out of
@@ -406,7 +458,7 @@ impl Parameters {
             return Ok(());
         }
         if name == "protocol" {
-            let known = "standing, rendezvous or pool";
+            let known = "standing or rendezvous";
             self.protocol = Protocol::parse(value)
                 .ok_or_else(|| bad(format!("`{value}` is not a protocol; expected {known}")))?;
             return Ok(());
@@ -453,6 +505,10 @@ impl Parameters {
             "control_clocks_per_word" => &mut self.control_clocks_per_word,
             "network_overhead" => &mut self.network_overhead,
             "network_clocks_per_word" => &mut self.network_clocks_per_word,
+            "active_words" => &mut self.active_words,
+            "c_active_send" => &mut self.c_active_send,
+            "c_active_receive" => &mut self.c_active_receive,
+            "c_poll" => &mut self.c_poll,
             _ => return None,
         })
     }
@@ -594,7 +650,7 @@ impl Machine {
     }
 
     /// The presets that [`Machine::from_spec`] knows, each with a one-line description.
-    pub const PRESETS: [(&'static str, &'static str); 14] = [
+    pub const PRESETS: [(&'static str, &'static str); 15] = [
         ("iwarp", "the paper's machine: 8x8 torus, streaming at 2 clocks a word (iwarp:16x16)"),
         ("iwarp-fem", "the same in the FEM loops: 10 clocks a word, half duplex"),
         ("iwarp-stream", "the same with 98 clocks to start a stream, as Tables 1 to 3 measured"),
@@ -606,6 +662,7 @@ impl Machine {
         ("hypercube", "2^d cells (hypercube:6)"),
         ("fat-tree", "CM-5 style 4-ary fat-tree over n cells (fat-tree:64, fat-tree:32/2.2.2.4)"),
         ("cm5", "a CM-5: fat-tree with parents 2.2.2.4, synchronous messages (cm5:256)"),
+        ("cm5-active", "the same with active messages, by which its cells send in epochs"),
         ("delta", "an Intel Delta: mesh, messages wait in the network (delta:16x16)"),
         (
             "cluster",
@@ -630,7 +687,7 @@ impl Machine {
             text.parse::<u32>().map_err(|_| {
                 let example = match preset {
                     "ring" | "fat-tree" => "16",
-                    "cm5" => "32",
+                    "cm5" | "cm5-active" => "32",
                     "cluster" => "16x4",
                     "hypercube" => "6",
                     _ => "8x8",
@@ -656,7 +713,9 @@ impl Machine {
             "mesh" => Topology::Mesh { dims: dims(&[8, 8])? },
             "delta" => Topology::Mesh { dims: dims(&[16, 16])? },
             "t3d" => Topology::Torus { dims: dims(&[4, 4, 2])? },
-            "cm5" => Topology::FatTree { leaves: one(32)?, parents: vec![2, 2, 2, 4] },
+            "cm5" | "cm5-active" => {
+                Topology::FatTree { leaves: one(32)?, parents: vec![2, 2, 2, 4] }
+            }
             "ring" => Topology::Ring { cells: one(16)? },
             "hypercube" => Topology::Hypercube { dimension: one(6)? },
             "cluster" => match dims(&[64])?[..] {
@@ -691,6 +750,7 @@ impl Machine {
             "iwarp-spool" => Parameters::iwarp_spool(),
             "iwarp-timed" => Parameters::iwarp_timed(),
             "cm5" => Parameters::cm5(),
+            "cm5-active" => Parameters::cm5_active(),
             "delta" => Parameters::delta(),
             "t3d" => Parameters::t3d(),
             "cluster" => Parameters::cluster(),

@@ -15,8 +15,8 @@ pub(crate) const STEPS: u8 = 4;
 /// The greatest number of channels per cell that programs before version 5 accept.
 const FORMER_CHANNELS: u32 = 4096;
 
-/// The version of the text and JSON forms needed for a machine: 5 for clusters, with their parameters,
-/// and for more than 4096 channels; 4 with parameters of messages, or with parents of a fat-tree, that are
+/// The version of the text and JSON forms needed for a machine: 6 with parameters of active messages; 5
+/// for clusters, with their parameters, and for more than 4096 channels; 4 with parameters of messages, or with parents of a fat-tree, that are
 /// not the default; 2 with timed starts; else 1.
 pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
     match machine_major(machine) {
@@ -30,7 +30,9 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
 pub(crate) fn machine_major(machine: Option<&Machine>) -> u8 {
     let Some(machine) = machine else { return 1 };
     let parameters = machine.parameters();
-    if matches!(machine.topology(), Topology::Cluster { .. })
+    if parameters.has_active_parameters() {
+        5
+    } else if matches!(machine.topology(), Topology::Cluster { .. })
         || parameters.network_overhead.max(parameters.network_clocks_per_word) > 0
         || parameters.channels_per_cell.max(parameters.channels_reserved) > FORMER_CHANNELS
     {

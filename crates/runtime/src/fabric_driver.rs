@@ -18,11 +18,13 @@ mod direct;
 mod faults;
 mod messages;
 mod nonblocking;
+mod rounds;
 mod steps;
 mod watchdog;
 
 use std::cell::RefCell;
 
+use conset_fabric::messages::ActiveMessages;
 use conset_fabric::trace::StreamSpan;
 use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
 use conset_ir::convert::{index, to_u32};
@@ -44,6 +46,7 @@ use computation::ProgramClocks;
 use direct::PendingPass;
 use messages::MessageDriver;
 use nonblocking::ExchangeQueue;
+pub(crate) use rounds::RoundBoard;
 use steps::StepDriver;
 use watchdog::Activity;
 
@@ -73,6 +76,8 @@ enum CellState {
     MessageExchange(usize),
     /// It exchanges a set by its step plan.
     StepExchange(usize),
+    /// It is in a round of an epoch by active messages.
+    Round,
     Ended,
 }
 
@@ -106,9 +111,12 @@ struct FabricDriver<'w> {
     place: Vec<u32>,
     /// Places of cells to be resumed.
     ready: Vec<u32>,
-    /// Cells that wait at a context switch, and cells that have ended.
+    /// Cells that wait at a context switch, cells in a round, and cells that have ended.
     waiting: usize,
+    in_round: usize,
     ended: usize,
+    /// The machine's active messages, from the first round on.
+    packets: Option<Box<ActiveMessages>>,
     requests: ExchangeQueue,
     computation: ProgramClocks,
     order: Option<OrderKeeper>,
@@ -150,7 +158,9 @@ impl<'w> FabricDriver<'w> {
             cells,
             place,
             waiting: 0,
+            in_round: 0,
             ended: 0,
+            packets: None,
             order: None,
             active: None,
             report: RunReport { trace, ..RunReport::default() },
@@ -221,6 +231,10 @@ impl<'w> FabricDriver<'w> {
                 self.switch(shared)?;
                 continue;
             }
+            if self.in_round > 0 && self.in_round == self.cells.len() && self.requests.is_idle() {
+                self.perform_round(shared)?;
+                continue;
+            }
             if !self.advance(shared)? {
                 if self.ended < self.cells.len() {
                     return Err(self.deadlock_error(&shared.borrow().queue));
@@ -231,6 +245,10 @@ impl<'w> FabricDriver<'w> {
                 let messages = &self.messages.engine;
                 self.report.words = self.engine.delivered() + messages.delivered();
                 self.report.word_hops = self.engine.word_hops() + messages.word_hops();
+                if let Some(packets) = &self.packets {
+                    self.report.words += packets.delivered();
+                    self.report.word_hops += packets.word_hops();
+                }
                 return Ok(());
             }
         }
@@ -313,6 +331,10 @@ impl<'w> FabricDriver<'w> {
             }
             FabricRequest::ExchangeMessages(set) => self.start_message_exchange(queue, row, set)?,
             FabricRequest::ExchangeSteps(_) => unreachable!("handled above"),
+            FabricRequest::Round => {
+                self.in_round += 1;
+                CellState::Round
+            }
             FabricRequest::Element(operation, first) => {
                 CellState::Element(self.submit(cell, &operation, first)?)
             }

@@ -16,6 +16,7 @@ use crate::collectives::{StartedArray, WalkDirection, bits_of, bytes_of_mut, wri
 use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, unpack};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
+use crate::fabric_driver::RoundBoard;
 use crate::lists::{CellLists, Op, VectorMut};
 use crate::loaded_image::LoadedImage;
 use crate::message_queue::{MessageQueue, Subject};
@@ -50,6 +51,8 @@ pub(crate) enum FabricRequest {
     ExchangeMessages(usize),
     /// The cell's operation list of a set's step plan.
     ExchangeSteps(usize),
+    /// Take part in a round by active messages.
+    Round,
     /// Begin an exchange of a set, the cell's next.
     Start(usize),
     /// Test a nonblocking exchange that has not arrived.
@@ -65,6 +68,7 @@ pub(crate) struct FabricState {
     pub(crate) packed: PackedExchanges,
     pub(crate) queue: MessageQueue,
     pub(crate) steps: StepStore,
+    pub(crate) board: RoundBoard,
     pub(crate) clock: u64,
     pub(crate) calls: CallLog,
     /// The first error of a cell's call.
@@ -497,7 +501,13 @@ impl CellPort for FabricPort<'_> {
 
     fn deliver(&mut self, round: Round<'_>) -> RoundResult {
         self.make(Collective::Round)?;
-        round.route(self, Packing::WordByWord)
+        if self.loaded.image.machine().parameters().active_words == 0 {
+            return round.route(self, Packing::WordByWord);
+        }
+        let own = round.own;
+        self.state.borrow_mut().board.post(round);
+        self.request(FabricRequest::Round)?;
+        Ok(self.state.borrow_mut().board.take(own))
     }
 
     unsafe fn exchange_sized(

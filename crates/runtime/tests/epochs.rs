@@ -7,12 +7,24 @@ mod epoch_cases;
 use std::sync::Arc;
 
 use common::{build, message, ring_image};
-use conset_runtime::ir::{CellId, ConnectionId, Image};
+use conset_runtime::ir::{CellId, ConnectionId, Image, Parameters};
 use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World, recorded_set};
 
-/// The world of a machine on each transport.
+/// The world of a machine on each transport, and of the same machine with active messages on the
+/// emulated machine.
 fn worlds(spec: &str) -> Vec<World> {
-    all(Image::new(build::machine(spec, |_| ()), Vec::new()).unwrap())
+    let mut worlds = all(Image::new(build::machine(spec, |_| ()), Vec::new()).unwrap());
+    worlds.push(active(spec, |_| ()));
+    worlds
+}
+
+/// The emulated machine with active messages.
+fn active(spec: &str, change: impl FnOnce(&mut Parameters)) -> World {
+    let machine = build::machine(spec, |p| {
+        (p.active_words, p.c_active_send, p.c_active_receive, p.c_poll) = (4, 20, 10, 3);
+        change(p);
+    });
+    World::new(Arc::new(Image::new(machine, Vec::new()).unwrap()))
 }
 
 fn all(image: Image) -> Vec<World> {
@@ -24,7 +36,16 @@ fn all(image: Image) -> Vec<World> {
 #[test]
 fn random_programs_handle_every_item_once_and_in_the_same_order_everywhere() {
     let mut handled = 0;
-    for spec in ["ring:1", "ring:2", "ring:3", "mesh:5x1", "iwarp:4x4", "cm5:6", "t3d:3x2x1"] {
+    for spec in [
+        "ring:1",
+        "ring:2",
+        "ring:3",
+        "mesh:5x1",
+        "iwarp:4x4",
+        "cm5:6",
+        "cm5-active:6",
+        "t3d:3x2x1",
+    ] {
         for world in worlds(spec) {
             for seed in 0..12 {
                 let (cells, _) = world.try_run(|cell| Ok(cell.cell_count() as u32)).unwrap();
@@ -236,6 +257,45 @@ fn errors<T: Send>(
     program: impl Fn(&mut Cell<'_>) -> Result<T, CellError> + Sync,
 ) -> Vec<Result<Vec<T>, RunError>> {
     worlds("ring:4").iter().map(|world| world.try_run(&program).map(|(values, _)| values)).collect()
+}
+
+#[test]
+fn a_round_of_active_messages_costs_its_packets_its_handlers_and_its_end() {
+    // The clocks of an epoch in which c0 sends so many items of 3 words to c1.
+    let clocks = |items: u32, change: fn(&mut Parameters)| {
+        let world = active("mesh:4x1", |p| {
+            (p.link_clocks_per_word, p.c_poll, p.control_reduce) = (2, 0, 50);
+            change(p);
+        });
+        let run = world.try_run(|cell| {
+            let own = cell.id();
+            let mut epoch = cell.open::<[f32; 3]>();
+            for _ in 0..if own == CellId(0) { items } else { 0 } {
+                epoch.send(CellId(1), [0.5; 3])?;
+            }
+            epoch.settle(|_, _, _| ())
+        });
+        let (settled, report) = run.unwrap();
+        assert_eq!(settled[1].handled, u64::from(items));
+        report.clocks
+    };
+    // An epoch without items is one round that brings nothing: its end.
+    assert_eq!(clocks(0, |_| ()), 50);
+    // Software, the header into the network, over one link, software, three words.
+    let one = 20 + 2 + 2 + 10 + 3 * 2;
+    assert_eq!(clocks(1, |_| ()), one + 2 * 50);
+    // An item has a packet of its own, as one of four words has no room for two. The next one is
+    // launched when the tail of the last one has left, and taken in at the end of the one before.
+    assert_eq!(clocks(2, |_| ()), one + (20 + 2 * 3) + 2 * 50);
+    assert_eq!(clocks(2, |p| p.active_words = 6), one + 3 * 2 + 2 * 50);
+    // Words of an item in two packets.
+    assert_eq!(clocks(1, |p| p.active_words = 2), one - 2 + (20 + 2 * 2) - 2 + 2 * 50);
+    // c1 polls at clock 0 and every 7 clocks: the packet that arrives at clock 24 is found at 28.
+    assert_eq!(clocks(1, |p| p.c_poll = 7), one + 4 + 2 * 50);
+    // Without a control network, a tree of packets of one word ends both rounds: c1 and c3 send to
+    // their parents c0 and c2, c2 to c0; then c0 to c2 and c1, and c2 to c3.
+    let end = clocks(0, |p| p.control_reduce = 0);
+    assert_eq!(clocks(1, |p| p.control_reduce = 0), one + 2 * end);
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! | `message_engine` | M1 to M16: messages in the network, and cells under both protocols |
 //! | [`messages`] | M17 to M19: a set by messages |
 //! | [`steps`] | S: step plans |
+//! | [`active`] | P: rounds of active messages |
 //!
 //! The input must be valid, which the checker decides. Invalid input may panic or end in
 //! [`Failure::Stuck`]. Time and memory are proportional to the words moved.
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::as_conversions)]
 
+pub mod active;
 mod message_engine;
 pub mod messages;
 mod network;

@@ -67,6 +67,8 @@ struct Cell {
     /// Channels whose headers wait for the receiver.
     headers: VecDeque<usize>,
     announcements: Vec<usize>,
+    /// When the last software ended (P3).
+    free_since: u64,
 }
 
 /// What the driver is told (M13).
@@ -100,6 +102,8 @@ pub(crate) struct Engine<'a> {
     links: usize,
     pools: usize,
     cells: Vec<Cell>,
+    /// Clocks between polls (P3), or 0.
+    poll: u64,
     /// Per channel of a link: whether it is free, and the channels whose headers wait for it.
     free: Vec<bool>,
     waiting: Vec<VecDeque<usize>>,
@@ -160,6 +164,7 @@ impl<'a> Engine<'a> {
             may_receive_from: Vec::new(),
             headers: VecDeque::new(),
             announcements: Vec::new(),
+            free_since: 0,
         };
         Ok(Self {
             parameters,
@@ -168,6 +173,7 @@ impl<'a> Engine<'a> {
             links,
             pools,
             cells: (0..wiring.agents).map(|_| cell()).collect(),
+            poll: 0,
             free: vec![true; links * pools],
             waiting: vec![VecDeque::new(); links * pools],
             sends: Vec::new(),
@@ -217,6 +223,20 @@ impl<'a> Engine<'a> {
 
     fn is_half_duplex(&self) -> bool {
         self.parameters.duplex == Duplex::Half
+    }
+
+    /// Lets cells poll (P3).
+    pub(crate) fn poll(&mut self, clocks: u64) {
+        self.poll = clocks;
+    }
+
+    /// The next poll of a cell from now on.
+    fn next_poll(&self, cell: usize) -> u64 {
+        let mut clock = self.cells[cell].free_since;
+        while self.poll > 0 && clock < self.network.now {
+            clock += self.poll;
+        }
+        clock.max(self.network.now)
     }
 
     /// Lets a cell receive that many messages.
@@ -378,7 +398,8 @@ impl<'a> Engine<'a> {
             self.cells[cell].receives = number;
             self.messages[number].accepted = now;
             let clocks = u64::from(self.parameters.c_receive) + self.messages[number].overhead;
-            self.due.insert((now + clocks, Due::Reception(cell)));
+            let found = self.next_poll(cell);
+            self.due.insert((found + clocks, Due::Reception(cell)));
         }
     }
 
@@ -565,10 +586,12 @@ impl<'a> Engine<'a> {
             self.due.remove(&first);
             match first.1 {
                 Due::Launch(cell) => {
+                    self.cells[cell].free_since = now;
                     self.send_word(cell);
                     self.check_processor(cell);
                 }
                 Due::Reception(cell) => {
+                    self.cells[cell].free_since = now;
                     self.receive_word(cell);
                     self.check_processor(cell);
                 }

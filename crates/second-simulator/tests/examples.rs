@@ -1,4 +1,4 @@
-//! The examples of `docs/machine.md`, sections 1 and 13.
+//! The examples of `docs/machine.md`, sections 1 and 14.
 
 use conset_ir::{CellId, Connection, ConnectionSet, Machine, Protocol};
 use conset_second_simulator::messages::{SendOrder, run_messages};

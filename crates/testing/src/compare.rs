@@ -7,11 +7,14 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use conset::fabric::messages::{self, MessageOptions, MessageOrder, MessageRoutes, MessagesReport};
+use conset::fabric::messages::{
+    self, ActiveMessages, MessageOptions, MessageOrder, MessageRoutes, MessagesReport, Put,
+};
 use conset::fabric::trace::StreamSpan;
-use conset::fabric::{FabricOptions, PhaseReport, run_with};
+use conset::fabric::{FabricOptions, Payload, PhaseReport, run_with};
 use conset::ir::convert::{index, to_u32};
-use conset::ir::{ConnectionSet, Direction, Image, LinkId, Machine, Steps};
+use conset::ir::{ConnectionId, ConnectionSet, Direction, Image, LinkId, Machine, Steps};
+use conset_second_simulator::active;
 use conset_second_simulator::messages::{MessagesRun, SendOrder, run_messages};
 use conset_second_simulator::phases::{PhaseRun, run_set};
 use conset_second_simulator::routes::Routes;
@@ -193,6 +196,70 @@ pub fn steps(steps: &Steps) -> Result<Option<u64>, String> {
     }
     message_times(&fabric, &second.run)?;
     Ok(Some(second.run.clocks))
+}
+
+/// Counts words that come as what they are not.
+#[derive(Default)]
+struct WordCheck {
+    words: u64,
+    wrong: u64,
+}
+
+impl Payload for WordCheck {
+    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
+        self.words += 1;
+        self.wrong += u64::from(from != to);
+    }
+}
+
+/// A round of active messages: its clocks, and those of both ends of every packet. Returns the clocks;
+/// `None` if both find that a packet has no route.
+///
+/// # Errors
+/// The first difference.
+pub fn round(machine: &Arc<Machine>, puts: &[Put]) -> Result<Option<u64>, String> {
+    let second_puts: Vec<active::Put> = puts
+        .iter()
+        .map(|put| active::Put {
+            source: put.source.index(),
+            target: put.target.index(),
+            words: put.words.into(),
+            item_words: put.item_words.into(),
+        })
+        .collect();
+    let mut fabric = ActiveMessages::new(machine).expect("a machine with active messages");
+    let (mut check, mut events) = (WordCheck::default(), Vec::new());
+    let clocks = fabric.run(puts, &mut check, &mut |event| events.push(event));
+    let (clocks, (packets, run, second)) = match (clocks, active::run_round(machine, &second_puts))
+    {
+        (Err(_), Err(_)) => return Ok(None),
+        (Err(fault), Ok(_)) => return Err(format!("only the fabric stops: {fault}")),
+        (Ok(_), Err(failure)) => return Err(format!("only the second simulator stops: {failure}")),
+        (Ok(clocks), Ok(second)) => (clocks, second),
+    };
+    let words = puts.iter().map(|put| u64::from(put.words)).sum();
+    same("words, wrong words", (check.words, check.wrong), (words, 0))?;
+    let mut ends: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let packet = (event.put, u64::from(event.first_word), u64::from(event.words));
+            (event.direction == Direction::Receive, packet, event.start, event.end)
+        })
+        .collect();
+    let both = packets.iter().zip(&run.messages).flat_map(|(&packet, run)| {
+        [(false, packet, run.launched, run.sent), (true, packet, run.accepted, run.received)]
+    });
+    let mut second_ends: Vec<_> = both.collect();
+    ends.sort_unstable();
+    second_ends.sort_unstable();
+    same("ends of packets", ends.len(), second_ends.len())?;
+    let pairs = ends.iter().zip(&second_ends).filter(|(a, b)| a != b);
+    if let Some((a, b)) = pairs.min_by_key(|(a, b)| (a.2.min(b.2), a.3.min(b.3))) {
+        same("is receive, (put, first word, words), start, end", a, b)?;
+    }
+    same("word-hops", fabric.word_hops(), run.link_words.iter().sum())?;
+    same("clocks", clocks, second)?;
+    Ok(Some(clocks))
 }
 
 /// The times of one end of a message: open, close, arrived.

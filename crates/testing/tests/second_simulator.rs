@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use conset::fabric::messages::MessageOrder;
+use conset::fabric::messages::{MessageOrder, Put};
 use conset::ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Image, Machine, Parameters,
     Piece, Program, Protocol, StepMessages, Steps, Topology,
@@ -131,7 +131,9 @@ fn document(document: Document, name: &str) -> usize {
 fn stored_files() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let (mut files, mut runs) = (0, 0);
-    for folder in ["cases", "compat/v1", "compat/v2", "compat/v3", "compat/v4"] {
+    for folder in
+        ["cases", "compat/v1", "compat/v2", "compat/v3", "compat/v4", "compat/v5", "compat/v6"]
+    {
         for entry in fs::read_dir(fixtures.join(folder)).expect("a folder of this repository") {
             let path = entry.expect("it can be read").path();
             let name = path.display().to_string();
@@ -314,6 +316,8 @@ prop_compose! {
         (send, receive) in (prop_oneof![Just(0u32), 1u32..50], prop_oneof![Just(0u32), 1u32..50]),
         (extra, copy, rendezvous) in (0u32..5, 0u32..4, any::<bool>()),
         (overhead, network) in (prop_oneof![Just(0u32), 1u32..30], 0u32..8),
+        (active, poll, reduce) in (1u32..7, 0u32..9, prop_oneof![Just(0u32), 1u32..50]),
+        (active_send, active_receive) in (0u32..40, 0u32..40),
     ) -> Parameters {
         Parameters {
             channels_per_cell: 16,
@@ -332,6 +336,11 @@ prop_compose! {
             copy_clocks_per_word: copy,
             network_overhead: overhead,
             network_clocks_per_word: network,
+            active_words: active,
+            c_active_send: active_send,
+            c_active_receive: active_receive,
+            c_poll: poll,
+            control_reduce: reduce,
             protocol: if rendezvous { Protocol::Rendezvous } else { Protocol::Standing },
             ..Parameters::iwarp()
         }
@@ -439,6 +448,19 @@ proptest! {
         for order in ORDERS {
             same(compare::messages(&machine, &set, order, seed), &machine, &program);
         }
+    }
+
+    #[test]
+    fn random_rounds_of_active_messages(machine in machines(), rows in rows(), items in 1u32..9) {
+        let set = set(&machine, "s", &rows);
+        // Puts to the cell itself do not exist.
+        let others = set.connections().iter().filter(|c| c.source != c.target);
+        let puts: Vec<Put> = others
+            .map(|&Connection { source, target, words, .. }| {
+                Put { source, target, words: words * items, item_words: items }
+            })
+            .collect();
+        same(compare::round(&machine, &puts), &machine, &Program::from(set));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::convert::to_u64;
 use crate::document::Document;
 use crate::ids::{CellId, LinkId};
 use crate::image::{CellContext, Direction, Feed, Image, Sink};
-use crate::machine::{FIRST_NUMBERS, Machine};
+use crate::machine::Machine;
 use crate::part_map::PartMap;
 use crate::routing::{PhaseRoutes, RouteRef, Routing};
 use crate::schedule::{Schedule, SetSchedule};
@@ -97,8 +97,7 @@ fn write_machine(machine: &Machine, out: &mut Encoder) {
     }
     if major > 2 {
         out.put(&parameters.protocol);
-        let later = parameters.numbers().into_iter().skip(FIRST_NUMBERS).map(|row| row.1);
-        out.put(&later.collect::<Vec<u32>>());
+        out.put(&parameters.later_numbers());
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct MachineJson<'a> {
     duplex: Option<Duplex>,
     streams: Option<u32>,
     message_extra_words: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_words: Option<u32>,
     clock_hz: Option<u32>,
     word_bytes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,12 @@ struct ClocksJson {
     network_overhead: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network_per_word: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_send: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_receive: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll: Option<u32>,
 }
 
 /// A value that is written only if it is not the default.
@@ -94,12 +102,16 @@ impl<'a> MachineJson<'a> {
                 control_per_word: stated(p.control_clocks_per_word, iwarp.control_clocks_per_word),
                 network_overhead: stated(p.network_overhead, iwarp.network_overhead),
                 network_per_word: stated(p.network_clocks_per_word, iwarp.network_clocks_per_word),
+                active_send: stated(p.c_active_send, iwarp.c_active_send),
+                active_receive: stated(p.c_active_receive, iwarp.c_active_receive),
+                poll: stated(p.c_poll, iwarp.c_poll),
             },
             channels_reserved: Some(p.channels_reserved),
             channel_depth: Some(p.channel_depth),
             duplex: Some(p.duplex),
             streams: Some(p.streams),
             message_extra_words: Some(p.message_extra_words),
+            active_words: stated(p.active_words, iwarp.active_words),
             clock_hz: Some(p.clock_hz),
             word_bytes: Some(p.word_bytes),
             timed_starts: p.has_timed_starts().then_some(p.timed_starts),
@@ -143,6 +155,10 @@ impl<'a> MachineJson<'a> {
             network_clocks_per_word: clocks
                 .network_per_word
                 .unwrap_or(iwarp.network_clocks_per_word),
+            active_words: self.active_words.unwrap_or(iwarp.active_words),
+            c_active_send: clocks.active_send.unwrap_or(iwarp.c_active_send),
+            c_active_receive: clocks.active_receive.unwrap_or(iwarp.c_active_receive),
+            c_poll: clocks.poll.unwrap_or(iwarp.c_poll),
         };
         Machine::new(
             self.name,

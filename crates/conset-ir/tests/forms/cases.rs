@@ -82,9 +82,10 @@ fn rejected_files_are_refused_with_the_message_expected() {
 #[test]
 fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
-    let versions = ["compat/v1", "compat/v2", "compat/v3", "compat/v4", "compat/v5"]
+    let versions = ["compat/v1", "compat/v2", "compat/v3", "compat/v4", "compat/v5", "compat/v6"]
         .map(|name| files(&folder(name)));
-    let enough = versions.iter().zip([14, 3, 3, 17, 4]).all(|(files, least)| files.len() >= least);
+    let enough =
+        versions.iter().zip([14, 3, 3, 17, 4, 4]).all(|(files, least)| files.len() >= least);
     assert!(enough, "the files of old versions are gone");
     for path in versions.into_iter().flatten() {
         let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())
@@ -171,6 +172,12 @@ fn the_presets_numbers_do_not_change() {
         ),
     ];
     assert_eq!(numbers("cm5"), changed(&cm5, ""));
+    let active = "control_clocks_per_word = 595\nactive_words = 4\nc_active_send = 200\n\
+                  c_active_receive = 200\nc_poll = 30";
+    let with_active = numbers("cm5")
+        .replace("control_reduce = 4200", "control_reduce = 600")
+        .replace("control_clocks_per_word = 595", active);
+    assert_eq!(numbers("cm5-active"), with_active);
     let delta = [
         ("link_clocks_per_word = 2", "link_clocks_per_word = 13"),
         ("access_clocks_per_word = 2", "access_clocks_per_word = 13"),

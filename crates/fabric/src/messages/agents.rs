@@ -85,6 +85,8 @@ pub(crate) struct MessageAgent {
     pub(crate) received: u32,
     pub(crate) send_start: u64,
     pub(crate) receive_start: u64,
+    /// When the last software of the cell ended.
+    pub(crate) free_since: u64,
     /// Indices of the next word to send and of the next word to deliver.
     pub(crate) send_next: u32,
     pub(crate) receive_next: u32,
@@ -117,6 +119,7 @@ impl MessageAgent {
             received: NONE,
             send_start: 0,
             receive_start: 0,
+            free_since: 0,
             send_next: 0,
             receive_next: 0,
             receive_row: NONE,

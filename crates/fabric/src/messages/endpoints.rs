@@ -43,11 +43,14 @@ impl MessageEngine {
             let clocks = u64::from(machine.parameters().c_receive)
                 + u64::from(machine.network_overhead(message.source, message.target));
             let agent = &mut self.agents[index(cell)];
+            // A cell that polls finds the message at its next poll.
+            let free = self.base.now - agent.free_since;
+            let wait = if self.poll == 0 { 0 } else { free.next_multiple_of(self.poll) - free };
             agent.arrivals = queue;
             agent.to_receive -= 1;
             (agent.receiving, agent.receive_start) = (ReceiverState::Software, self.base.now);
             (agent.receive_row, agent.received, agent.receive_next) = (row, number, 0);
-            self.base.set_timer(clocks, Timer::Reception(cell));
+            self.base.set_timer(wait + clocks, Timer::Reception(cell));
         }
     }
 
@@ -56,10 +59,12 @@ impl MessageEngine {
         match timer {
             Timer::Driver(key) => self.base.expired.push(key),
             Timer::Launch(cell) => {
+                self.agents[index(cell)].free_since = self.base.now;
                 self.send_word(cell);
                 self.start_software(cell);
             }
             Timer::Reception(cell) => {
+                self.agents[index(cell)].free_since = self.base.now;
                 self.receive_word(cell);
                 self.start_software(cell);
             }

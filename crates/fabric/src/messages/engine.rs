@@ -95,6 +95,8 @@ pub struct MessageEngine {
     pub(crate) base: Base<Timer>,
     pub(crate) half_duplex: bool,
     pub(crate) protocol: Protocol,
+    /// Clocks of a poll that finds no message; 0 if arrivals are noticed at once.
+    pub(crate) poll: u64,
     pub(crate) router: Router,
     pub(crate) channels: Vec<PathwayChannel>,
     /// The first launch channel; they come after the channels of the links, one per cell.
@@ -142,6 +144,7 @@ impl MessageEngine {
             base,
             half_duplex,
             protocol,
+            poll: 0,
             router,
             channels: vec![channel; rows],
             launch,
@@ -168,6 +171,20 @@ impl MessageEngine {
     pub fn without_skipping(mut self) -> Self {
         self.base.detector.disable();
         self
+    }
+
+    /// The engine with cells that find a message only when they poll, every `clocks` clocks since
+    /// their processor became free.
+    #[must_use]
+    pub(crate) fn with_polls(mut self, clocks: u32) -> Self {
+        self.poll = clocks.into();
+        self
+    }
+
+    /// All processors become free now, so that they poll now.
+    pub(crate) fn restart_polls(&mut self) {
+        let now = self.base.now;
+        self.agents.iter_mut().for_each(|agent| agent.free_since = now);
     }
 
     /// The machine.

@@ -10,6 +10,7 @@
 //! | [`engine`] | time; the interface to the driver |
 //! | `pathways` | headers, channels, tails |
 //! | `agents`, `endpoints` | the cost of sending and receiving; half duplex |
+//! | [`active`] | packets of active messages, which no cell asks for |
 //! | `rendezvous` | messages that leave when their receiver asks for them |
 //! | [`order`] | the order in which a cell sends |
 //! | [`run`] | execution of a whole set, with a check of every word |
@@ -35,6 +36,7 @@
 //! No parameter is fitted to the paper's measurements. Not modelled: adaptive routing, multicast,
 //! priorities, and buffers at the receiver.
 
+pub mod active;
 mod agents;
 mod endpoints;
 pub mod engine;
@@ -54,6 +56,7 @@ mod wait_graph;
 #[cfg(test)]
 mod tests;
 
+pub use active::{ActiveMessages, PacketEvent, Put};
 pub use engine::{Message, MessageEngine, MessageEvent};
 pub use fault_run::{run_set_with_faults, run_steps_with_faults};
 pub use order::SendLists;

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use conset_ir::{ConnectionId, Direction, LinkId, Machine, Protocol};
+use conset_ir::{CellId, ConnectionId, Direction, LinkId, Machine, Protocol};
 
 use super::{Count, build, start};
-use crate::messages::{MessageOptions, run_checked};
+use crate::messages::{ActiveMessages, MessageOptions, PacketEvent, Put, run_checked};
 
 /// Asserts that the specification has this table.
 fn is_in_the_specification(table: &str) {
@@ -82,6 +82,33 @@ fn messages(protocol: Protocol) -> String {
 fn the_examples_of_messages() {
     is_in_the_specification(&messages(Protocol::Standing));
     is_in_the_specification(&messages(Protocol::Rendezvous));
+}
+
+#[test]
+fn the_example_of_a_round() {
+    let machine = build::machine("ring:4", |p| {
+        (p.active_words, p.c_active_send, p.c_active_receive) = (2, 10, 5);
+        (p.c_poll, p.control_reduce) = (4, 20);
+    });
+    let put =
+        |source, words| Put { source: CellId(source), target: CellId(2), words, item_words: 1 };
+    let (mut events, mut count) = (Vec::new(), Count(vec![0; 2]));
+    let mut active = ActiveMessages::new(&machine).unwrap();
+    let mut seen = |event: PacketEvent| events.push(event);
+    let clocks = active.run(&[put(0, 3), put(1, 1)], &mut count, &mut seen).unwrap();
+    assert_eq!((clocks, count.0), (61, vec![3, 1]));
+    events.sort_by_key(|e| (e.put, e.first_word, e.direction == Direction::Receive));
+    let mut table = String::new();
+    for ends in events.chunks(2) {
+        let (sent, taken) = (ends[0], ends[1]);
+        writeln!(
+            table,
+            "| {} | {} | {} | {} | {} | {} |",
+            sent.put, sent.first_word, sent.start, sent.end, taken.start, taken.end
+        )
+        .unwrap();
+    }
+    is_in_the_specification(&table);
 }
 
 #[test]

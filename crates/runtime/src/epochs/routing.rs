@@ -139,7 +139,7 @@ pub(crate) enum Packing {
 
 impl Packing {
     /// Bytes of the program in a word of 64 bits.
-    fn step(self, shape: ItemShape) -> usize {
+    pub(crate) fn step(self, shape: ItemShape) -> usize {
         match self {
             #[cfg(feature = "mpi")]
             Packing::Dense => size_of::<u64>(),

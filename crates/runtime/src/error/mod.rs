@@ -260,6 +260,8 @@ pub enum Awaiting {
     },
     /// A message of any cell.
     AnyMessage,
+    /// All cells are to come to a round of an epoch.
+    Round,
     /// A message of its own is to leave.
     Departure {
         /// The cell that is to receive it.
@@ -295,6 +297,7 @@ impl fmt::Display for CellWait {
             }
             Awaiting::Message { source } => write!(f, "{cell} waits for a message from {source}"),
             Awaiting::AnyMessage => write!(f, "{cell} waits for a message from any cell"),
+            Awaiting::Round => write!(f, "{cell} waits for all cells in a round of an epoch"),
             Awaiting::Departure { target } => {
                 write!(f, "{cell} waits for {target} to receive its message")
             }

@@ -455,6 +455,7 @@ impl FabricDriver<'_> {
             CellState::Direct(pass) => Self::awaited_in_pass(queue, pass),
             CellState::MessageExchange(set) => self.awaited_in_round(queue, row, set),
             CellState::StepExchange(set) => self.awaited_in_steps(row, set),
+            CellState::Round => (Awaiting::Round, self.absent_in_round()),
             CellState::Ended => (Awaiting::Ended, None),
             _ => (Awaiting::Running, None),
         }
