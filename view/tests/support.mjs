@@ -75,16 +75,20 @@ export function writePages(folder) {
   conset(folder, "view", "bricks.msh", "--machine", "torus:4x4", "--seed", "1", "-q", "-o", "surface.html");
 }
 
+/** Milliseconds after which something that a test waits for will not come: other programs may have the processor. */
+const PATIENCE = 180_000;
+
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
   // Containers run as root, where Chromium's own sandbox is not available.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return chromium.launch({ executablePath, args });
+  return chromium.launch({ executablePath, args, timeout: PATIENCE });
 }
 
 /** Opens a page from disk and waits until it is loaded; `page.problems` has errors and requests. */
 export async function open(browser, file, { hash = "", width = 1300, height = 900, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, ...options });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   page.problems = [];
   page.on("console", (message) => {

@@ -410,9 +410,8 @@ impl<'a> PlanSearch<'a> {
             let skipped = match planner {
                 Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_fragments(),
-                // A small set with the fewest possible phases has nothing to gain.
                 Planner::PhasePathfinder => {
-                    self.task.set().len() <= SEARCHED && self.has_fewest_phases()
+                    self.task.set().len() <= SEARCHED && !self.may_gain_by_phases()
                 }
                 _ => false,
             };
