@@ -356,7 +356,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("within the stored band");
     }
     if arguments.ablation {
-        println!("{}\n{}", order_of_worth(&rows), all_trials(&cases, &rows));
+        println!("{}", order_of_worth(&rows));
+    }
+    if arguments.ablation || !arguments.sets.is_empty() {
+        println!("{}", all_trials(&cases, &rows));
     }
     Ok(())
 }
