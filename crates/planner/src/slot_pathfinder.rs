@@ -61,9 +61,12 @@ pub struct SlotConfig {
     pub history_kept: u32,
     /// The cost of a port that the present cost factor multiplies. An unused port costs nothing.
     pub port: u32,
-    /// The maximum number of hops beyond the shortest route.
+    /// The maximum number of hops beyond the shortest route, in one of `detours` searches: a search with
+    /// detours takes several times as long as one without, and few units need one.
     pub detour: u16,
-    /// One in `far_detours` searches for detours allows [`SlotConfig::far`] hops beyond the shortest
+    /// See [`SlotConfig::detour`].
+    pub detours: u32,
+    /// One in `far_detours` searches allows [`SlotConfig::far`] hops beyond the shortest
     /// route: routes the other way round relieve rings and cuts.
     pub far_detours: u32,
     /// The maximum number of hops beyond the shortest route in such a search.
@@ -91,6 +94,7 @@ impl Default for SlotConfig {
             history_kept: 48,
             port: 128,
             detour: 4,
+            detours: 4,
             far_detours: 64,
             far: 24,
             free_phases: 64,

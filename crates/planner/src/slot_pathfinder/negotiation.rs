@@ -556,8 +556,11 @@ impl<'a> Negotiation<'a> {
             channels: &self.channel_costs,
         };
         // A detour takes at least two links more.
-        let is_far = salt.is_multiple_of(self.config.far_detours);
-        let detour = if is_far { self.config.far } else { self.config.detour };
+        let detour = match salt {
+            salt if salt.is_multiple_of(self.config.far_detours) => self.config.far,
+            salt if (salt >> 8).is_multiple_of(self.config.detours) => self.config.detour,
+            _ => 0,
+        };
         let detours = (detour > 0).then_some((detour, hops + 2));
         for (detour, hops) in std::iter::once((0, hops)).chain(detours) {
             let least = best.map_or(NEVER, |best| best.0);
