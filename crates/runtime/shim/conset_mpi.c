@@ -216,16 +216,20 @@ struct conset_message {
     int count, peer, tag;
 };
 
-/* Sends some messages of a buffer, in the places of requests from `first` on. */
+/* Sends some messages of a buffer, in the places of requests from `first` on. *done: all of them have
+ * left, as short ones have at once; then nobody needs to ask for them again. */
 int conset_sends_now(struct conset_comm *c, struct conset_requests *r, int first, const char *buffer,
-                     const struct conset_message *messages, int count, int bytes)
+                     const struct conset_message *messages, int count, int bytes, int *done)
 {
     int code = MPI_SUCCESS;
+    *done = 0;
     for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
         const struct conset_message *m = messages + i;
         code = MPI_Isend(buffer + m->at, m->count, conset_type_of(bytes), m->peer, m->tag, c->comm,
                          &r->handles[first + i]);
     }
+    if (code == MPI_SUCCESS)
+        code = MPI_Testall(count, r->handles + first, done, MPI_STATUSES_IGNORE);
     return code;
 }
 

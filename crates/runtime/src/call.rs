@@ -36,6 +36,12 @@ impl SourceLocation {
     pub(crate) const fn new(file: &'static str, line: u32) -> Self {
         Self { file, line, column: 0 }
     }
+
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.file, other.file)
+            && (self.line, self.column) == (other.line, other.column)
+    }
 }
 
 impl From<&'static Location<'static>> for SourceLocation {
@@ -57,7 +63,7 @@ const SIZE_BITS: u32 = 3;
 const DIGEST_BITS: u32 = 21;
 
 /// Where a call is made, in which round, and with which words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     place: Option<SourceLocation>,
     round: u64,
@@ -80,6 +86,13 @@ pub(crate) struct CallArray {
 }
 
 impl CallArray {
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.what, other.what)
+            && std::ptr::eq(self.number_type, other.number_type)
+            && (self.from, self.words) == (other.from, other.words)
+    }
+
     /// Hashes it into a digest.
     fn mix_into(&self, digest: u64) -> u64 {
         let from = self.from.map_or(0, |cell| u64::from(cell.0) + 1);
@@ -95,6 +108,13 @@ impl fmt::Display for CallArray {
             Some(cell) => write!(f, "{what} from {cell} of {words} {number_type}"),
             None => write!(f, "{what} of {words} {number_type}"),
         }
+    }
+}
+
+impl Default for Call {
+    /// The call of which nothing is known.
+    fn default() -> Self {
+        Self::new(None, 0, 0, None)
     }
 }
 
@@ -121,6 +141,27 @@ impl Call {
         let size = if word_bytes == 0 { 0 } else { 1 + u64::from(word_bytes.trailing_zeros()) };
         let mark = (line << SIZE_BITS | size) << DIGEST_BITS | digest;
         Self { place, round, word_bytes, mark, array }
+    }
+
+    /// Whether it is what [`Call::new`] would make of the same. Texts are compared by where they are, so
+    /// that it is quick; the same text elsewhere counts as another.
+    #[inline]
+    pub(crate) fn is_made(
+        &self,
+        place: Option<SourceLocation>,
+        round: u64,
+        word_bytes: usize,
+        array: Option<&CallArray>,
+    ) -> bool {
+        let same_place = match (&self.place, &place) {
+            (Some(own), Some(other)) => own.is_same(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        let same_array = match (&self.array, array) {
+            (Some(own), Some(other)) => own.is_same(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        same_place && same_array && (self.round, self.word_bytes) == (round, word_bytes)
     }
 
     /// Bytes of a word of the call.
@@ -427,5 +468,33 @@ mod tests {
             array("maximum", None, 1, "f64"),
         ];
         assert_eq!(std::collections::BTreeSet::from(arrays).len(), arrays.len());
+    }
+
+    #[test]
+    fn a_call_is_made_of_the_same_only() {
+        // Texts are compared by where they are.
+        let (file, sum, number) = ("a.rs", "sum", "f64");
+        let place = |file, line| Some(SourceLocation { file, line, column: 5 });
+        let array = |what, from, words, number_type| CallArray { what, from, words, number_type };
+        let (here, sums) = (place(file, 7), array(sum, None, 3, number));
+        let call = Call::new(here, 2, 8, Some(sums));
+        assert!(call.is_made(here, 2, 8, Some(&sums)));
+        for other in [place("b.rs", 7), place(file, 8), Some(SourceLocation::new(file, 7)), None] {
+            assert!(!call.is_made(other, 2, 8, Some(&sums)));
+        }
+        assert!(!call.is_made(here, 3, 8, Some(&sums)));
+        assert!(!call.is_made(here, 2, 4, Some(&sums)));
+        assert!(!call.is_made(here, 2, 8, None));
+        for other in [
+            array("maximum", None, 3, number),
+            array(sum, Some(CellId(0)), 3, number),
+            array(sum, None, 2, number),
+            array(sum, None, 3, "u64"),
+        ] {
+            assert!(!call.is_made(here, 2, 8, Some(&other)));
+        }
+        let plain = Call::default();
+        assert!(plain.is_made(None, 0, 0, None) && !plain.is_made(here, 0, 0, None));
+        assert_eq!(plain, Call::new(None, 0, 0, None));
     }
 }

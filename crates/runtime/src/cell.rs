@@ -434,8 +434,8 @@ impl<'w> Cell<'w> {
 
     /// The last phase of a set is active, and all its words have gone.
     pub(crate) fn activate_last(&mut self, set: usize) {
-        let Some(last) = self.loaded.image.sets()[set].phases.len().checked_sub(1) else { return };
-        self.active = Some((set, PhaseId::from_index(last)));
+        let Some(last) = self.loaded.sets[set].last_phase else { return };
+        self.active = Some((set, last));
         self.sent.clear();
         self.received.clear();
     }
@@ -475,9 +475,9 @@ impl<'w> Cell<'w> {
             (Direction::Send, outgoing, lists.send()),
             (Direction::Receive, incoming, lists.receive()),
         ];
-        for (direction, connections, lists) in ends {
-            if !lists.fit(block, connections.words_of(id)) {
-                let sizes = (0..lists.len()).map(|place| lists.row(place).len());
+        for (direction, connections, rows) in ends {
+            if !lists.fit(direction, connections.words_of(id)) {
+                let sizes = (0..rows.len()).map(|place| rows.row(place).len());
                 let sizes = sizes.map(|list| list.saturating_mul(block));
                 let wrong = self.wrong_buffers(set, direction, connections.of(id), sizes);
                 return wrong.map_or(Ok(()), |error| self.fail(error));

@@ -262,8 +262,9 @@ impl CellPort for FabricPort<'_> {
         self.end(RunError::Cell { cell: self.id, error: error.clone() });
     }
 
-    fn at(&mut self, call: Call) {
-        self.call = call;
+    #[inline]
+    fn call(&mut self) -> &mut Call {
+        &mut self.call
     }
 
     fn clock(&self) -> u64 {

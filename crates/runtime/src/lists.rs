@@ -12,7 +12,8 @@
 
 use std::ops::Range;
 
-use conset_ir::convert::{index, to_u64};
+use conset_ir::Direction;
+use conset_ir::convert::index;
 
 use crate::word::Word;
 
@@ -166,15 +167,11 @@ impl Positions {
         &self.positions[index(self.first[place])..index(self.first[place + 1])]
     }
 
-    /// Whether there are as many lists as numbers, and each has so many words with `block` for a
-    /// position.
-    pub(crate) fn fit(&self, block: usize, words: &[u32]) -> bool {
-        let lengths = self.first.windows(2).map(|ends| u64::from(ends[1] - ends[0]));
-        let wide = to_u64(block);
-        self.len() == words.len()
-            && lengths
-                .zip(words)
-                .all(|(list, &words)| list.checked_mul(wide) == Some(u64::from(words)))
+    /// The words of each list with `block` for a position, unless a connection cannot have so many.
+    fn words(&self, block: usize) -> Option<Box<[u32]>> {
+        let block = u32::try_from(block).ok();
+        let words = |list: u32| if list == 0 { Some(0) } else { list.checked_mul(block?) };
+        self.first.windows(2).map(|ends| words(ends[1] - ends[0])).collect()
     }
 
     /// All lists together.
@@ -194,6 +191,9 @@ pub struct CellLists {
     send: Positions,
     receive: Positions,
     block: usize,
+    /// Words of each list, as they are compared with connections; none where some are too many for one.
+    sent: Option<Box<[u32]>>,
+    received: Option<Box<[u32]>>,
     /// Positions that the vector has to have.
     extent: usize,
     mixed: bool,
@@ -208,7 +208,8 @@ impl CellLists {
         let mut sent = send.all().to_vec();
         sent.sort_unstable();
         let mixed = receive.all().iter().any(|position| sent.binary_search(position).is_ok());
-        Self { send, receive, block, extent, mixed }
+        let (sent, received) = (send.words(block), receive.words(block));
+        Self { send, receive, block, sent, received, extent, mixed }
     }
 
     /// What goes out.
@@ -229,6 +230,17 @@ impl CellLists {
     /// Words that the vector has to have; `None` if there are no such vectors.
     pub fn words(&self) -> Option<usize> {
         self.extent.checked_mul(self.block)
+    }
+
+    /// Whether there is a list for each connection, of as many words as it has: of those that start
+    /// here, and of those that end here.
+    #[inline]
+    pub(crate) fn fit(&self, direction: Direction, words: &[u32]) -> bool {
+        let own = match direction {
+            Direction::Send => &self.sent,
+            Direction::Receive => &self.received,
+        };
+        own.as_deref() == Some(words)
     }
 
     /// Whether a position both goes out and comes in.
@@ -388,9 +400,13 @@ mod tests {
         let l = lists(&[&[3, 1], &[]], &[&[7]], 2);
         assert_eq!((l.words(), l.is_mixed(), l.send().len()), (Some(16), false, 2));
         assert_eq!((l.send().row(0), l.send().row(1)), (&[3, 1][..], &[][..]));
-        assert!(l.send().fit(2, &[4, 0]) && l.receive().fit(2, &[2]));
-        assert!(!l.send().fit(2, &[4]) && !l.send().fit(1, &[4, 0]) && !l.send().fit(2, &[4, 2]));
-        assert!(!l.receive().fit(usize::MAX, &[2]) && !l.send().fit(usize::MAX, &[2, 0]));
+        assert!(l.fit(Direction::Send, &[4, 0]) && l.fit(Direction::Receive, &[2]));
+        assert!([&[4][..], &[2, 0], &[4, 2], &[]].iter().all(|&w| !l.fit(Direction::Send, w)));
+        for block in [usize::MAX, 1 << 31, 1 << 32] {
+            let wide = lists(&[&[3, 1], &[]], &[&[]], block);
+            assert!(!wide.fit(Direction::Send, &[2, 0]) && !wide.fit(Direction::Send, &[0, 0]));
+            assert!(wide.fit(Direction::Receive, &[0]));
+        }
         assert!(lists(&[&[3, 1]], &[&[1]], 1).is_mixed());
         assert_eq!(lists(&[], &[], 5).words(), Some(0));
     }

@@ -59,6 +59,8 @@ pub(crate) struct LoadedSet {
     pub(crate) incoming: CellConnections,
     /// Why its image must not be executed as a whole.
     pub(crate) broken: Option<FaultKind>,
+    /// Its last phase, if it has phases.
+    pub(crate) last_phase: Option<PhaseId>,
     /// What is looked up of its step plan, if it has one.
     pub(crate) steps: Option<LoadedSteps>,
 }
@@ -91,6 +93,7 @@ impl LoadedImage {
             outgoing: CellConnections::new(cells, &s.set, |c| c.source),
             incoming: CellConnections::new(cells, &s.set, |c| c.target),
             broken: coverage_fault(s),
+            last_phase: s.phases.len().checked_sub(1).map(PhaseId::from_index),
             steps: s.steps.as_ref().map(|steps| LoadedSteps { lists: steps.lists() }),
         });
         let mut first_phase = vec![0];

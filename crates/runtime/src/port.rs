@@ -268,8 +268,8 @@ pub(crate) trait CellPort {
     /// Ends the run for all because of an error of this cell; the first such error is kept.
     fn fail(&mut self, error: &CellError);
 
-    /// Where the program makes the collective call of which the next requests are a part.
-    fn at(&mut self, call: Call);
+    /// The collective call of which the next requests are a part; the cell sets it before them.
+    fn call(&mut self) -> &mut Call;
 
     /// Clocks since the run began, where there are any.
     fn clock(&self) -> u64;

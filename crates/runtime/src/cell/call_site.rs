@@ -3,7 +3,7 @@
 //! Transports compare both between cells ([`crate::call`]).
 
 use super::Cell;
-use crate::call::{Call, SourceLocation};
+use crate::call::{Call, CallArray, SourceLocation};
 
 /// Where a call was made, to make it later as if it were there.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,23 @@ impl Cell<'_> {
     #[track_caller]
     pub(crate) fn at_call(&mut self, word_bytes: usize) {
         let CallContext { place, round } = self.call_context();
-        self.port.at(Call::new(place, round, word_bytes, self.array));
+        self.set_call(place, round, word_bytes, self.array);
+    }
+
+    /// Sets the call of the port, unless it was the last one, too: in a loop of a solver it is, and a
+    /// digest of its source location takes as long as all else that is checked.
+    #[inline]
+    fn set_call(
+        &mut self,
+        place: Option<SourceLocation>,
+        round: u64,
+        word_bytes: usize,
+        array: Option<CallArray>,
+    ) {
+        let call = self.port.call();
+        if !call.is_made(place, round, word_bytes, array.as_ref()) {
+            *call = Call::new(place, round, word_bytes, array);
+        }
     }
 
     /// Where the program calls, and in which round; the caller of the caller is the program.
@@ -59,6 +75,6 @@ impl Cell<'_> {
 
     /// Records a round of an epoch, which cells may settle at different source locations.
     pub(crate) fn at_round(&mut self) {
-        self.port.at(Call::new(None, self.round, 0, None));
+        self.set_call(None, self.round, 0, None);
     }
 }

@@ -71,6 +71,7 @@ unsafe extern "C" {
         messages: *const RawMessage,
         count: c_int,
         bytes: c_int,
+        done: *mut c_int,
     ) -> c_int;
     pub(super) fn conset_receive_init(
         comm: *mut RawComm,

@@ -186,8 +186,9 @@ impl CellPort for MpiPort<'_> {
         self.rank.stop(RunError::Cell { cell: self.id, error: error.clone() });
     }
 
-    fn at(&mut self, call: Call) {
-        self.call = call;
+    #[inline]
+    fn call(&mut self) -> &mut Call {
+        &mut self.call
     }
 
     fn clock(&self) -> u64 {

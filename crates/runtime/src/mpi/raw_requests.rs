@@ -205,16 +205,19 @@ impl PersistentRequests {
         let (first, count, size) =
             (to_c_int(immediate), to_c_int(messages.len()), to_c_int(self.size));
         let buffer = self.send.at(&(0..0)).cast_const();
-        self.sending = true;
+        let others = std::mem::replace(&mut self.sending, true);
+        let mut done = 0;
         call("start an exchange", || {
             // SAFETY: the requests are in the array, and done or were never started; the messages lie
             // in the buffer, as `new` has checked, which is neither moved nor dropped before they are
             // done.
             unsafe {
-                let (comm, messages) = (self.comm.raw(), messages.as_ptr());
-                ffi::conset_sends_now(comm, self.raw, first, buffer, messages, count, size)
+                let (comm, messages, done) = (self.comm.raw(), messages.as_ptr(), &raw mut done);
+                ffi::conset_sends_now(comm, self.raw, first, buffer, messages, count, size, done)
             }
-        })
+        })?;
+        self.sending = others || done == 0;
+        Ok(())
     }
 
     /// Tries a few times to complete some, from `at` on, which moves over those that are done, up to

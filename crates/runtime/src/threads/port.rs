@@ -317,8 +317,9 @@ impl CellPort for ThreadPort<'_, '_> {
         self.state.fail(self.id, RunFailure::Known(error));
     }
 
-    fn at(&mut self, call: Call) {
-        self.call = call;
+    #[inline]
+    fn call(&mut self) -> &mut Call {
+        &mut self.call
     }
 
     fn clock(&self) -> u64 {
