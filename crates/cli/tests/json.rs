@@ -45,6 +45,7 @@ const SUCCESSES: [&str; 95] = [
     "run s.json --profile",
     "run two.cset --machine iwarp:4x4 --faults late.faults",
     "run two.cset --machine iwarp:4x4 --faults late.faults --checked",
+    "run two.cset --machine iwarp:4x4 --by steps --faults late.faults --checked",
     "run two.cset --machine iwarp:4x4 --faults dead.faults --checked --recover",
     "predict pattern:all-to-all --machine cm5:4",
     "predict pattern:random:density=0.4 --machine iwarp:4x4 --measure",

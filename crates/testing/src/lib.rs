@@ -4,7 +4,7 @@
 //! compiles it, verifies the result, runs it and examines every word. `tests/programs.rs` generates cases from
 //! fixed seeds in every test run; `conset soak` generates one after another and does everything with each
 //! ([`mod@soak`]), and so does the fuzz target `program` with the fuzzer's bytes. [`compare`] runs programs on the
-//! second simulator too. [`mod@readers`] has the functions of all fuzz targets (`fuzz/`), and [`corpus`] the files of
+//! second simulator too. [`fault_matrix`] runs them with faults of the hardware. [`mod@readers`] has the functions of all fuzz targets (`fuzz/`), and [`corpus`] the files of
 //! their inputs.
 //!
 //! Not generated: required bandwidths and latencies, machines with more than 64 cells.
@@ -24,6 +24,7 @@ mod case;
 mod check;
 pub mod compare;
 pub mod corpus;
+pub mod fault_matrix;
 mod forms;
 pub mod readers;
 mod shrink;

@@ -108,6 +108,32 @@ fn every_target_has_inputs() {
     assert!(seeds.is_empty(), "no such targets: {:?}", seeds.keys());
 }
 
+/// The targets that the fuzzer builds are those that the tests below run, so that none is left out of `cargo test`.
+#[test]
+fn the_targets_of_the_fuzzer_are_the_ones_tested() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest =
+        fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest of the fuzzer");
+    let binaries = manifest.split("[[bin]]\nname = \"").skip(1);
+    let mut built: Vec<&str> = binaries.filter_map(|rest| rest.split('"').next()).collect();
+    let mut tested: Vec<&str> = TARGETS.iter().map(|target| target.0).collect();
+    built.sort_unstable();
+    tested.sort_unstable();
+    assert_eq!(built, tested);
+    for name in tested {
+        let path = folder.join(format!("fuzz_targets/{name}.rs"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert!(
+            text.contains(&format!("target(\"{name}\")")),
+            "{} runs another target",
+            path.display()
+        );
+        assert!(!stored(name).is_empty(), "{name} has no stored inputs");
+    }
+    let files = fs::read_dir(folder.join("corpora")).expect("the stored inputs").count();
+    assert_eq!(files, TARGETS.len(), "a file of inputs for each target, and no other");
+}
+
 #[test]
 fn files_of_inputs_are_read_back() {
     let inputs = vec![b"longer".to_vec(), Vec::new(), b"ab".to_vec(), b"ab".to_vec()];

@@ -4,12 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use conset::Compiled;
-use conset::fabric::{
-    Detection, FaultExtent, FaultPlan, FaultPlanError, FaultRun, Outcome, run_with_faults,
-};
+use conset::fabric::messages::{MessageOptions, run_steps_with_faults};
+use conset::fabric::{Detection, FaultPlan, FaultPlanError, FaultRun, Outcome, run_with_faults};
 use conset::recovery::Recovery;
-use conset_ir::convert::to_u64;
-use conset_ir::{At, InputError};
+use conset::steps::CompiledSteps;
+use conset_ir::{At, Image, InputError, Machine, SetSteps};
 use serde::Serialize;
 
 use crate::args::RunArgs;
@@ -53,6 +52,51 @@ impl FaultRow {
 
 /// Executes a program with the faults that the arguments name; `None` if they name none.
 pub(crate) fn run(args: &RunArgs, compiled: &Compiled) -> Result<Option<FaultReport>, CliError> {
+    let Some(detection) = detection(args, compiled.image())? else { return Ok(None) };
+    let seed = args.input.seed();
+    let image = compiled.image();
+    let execute = |plan: &FaultPlan| run_with_faults(image.clone(), seed, plan, detection);
+    let (name, plan) = plan(args, image.machine(), execute)?;
+    if args.recover {
+        let recovery = recovery::run(compiled, (&name, &plan), (seed, detection))?;
+        return Ok(Some(FaultReport::with_recovery(args.checked, &plan, &recovery)));
+    }
+    let run =
+        execute(&plan).map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
+    Ok(Some(FaultReport::new(args.checked, &plan, &run)))
+}
+
+/// Executes step plans with the faults that the arguments name. Each set begins at clock 0 with the same plan; the first
+/// one that is not delivered is the last.
+pub(crate) fn run_steps(
+    args: &RunArgs,
+    compiled: &CompiledSteps,
+) -> Result<Option<FaultReport>, CliError> {
+    let Some(detection) = detection(args, compiled.image())? else { return Ok(None) };
+    if args.recover {
+        let error = InputError::new("--recover", At::Whole, "step plans are not compiled again");
+        return Err(error.help("use phases, or leave out --recover").into());
+    }
+    let options = MessageOptions::default().seed(args.input.seed());
+    let Some((first, others)) = compiled.schedule().sets().split_first() else { return Ok(None) };
+    let execute = |plan: &FaultPlan| {
+        let one = |set: &SetSteps| run_steps_with_faults(&set.steps, &options, plan, detection);
+        let mut run = one(first)?;
+        for set in others {
+            if run.outcome == Outcome::Delivered {
+                run = one(set)?;
+            }
+        }
+        Ok(run)
+    };
+    let (name, plan) = plan(args, compiled.image().machine(), execute)?;
+    let run =
+        execute(&plan).map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
+    Ok(Some(FaultReport::new(args.checked, &plan, &run)))
+}
+
+/// How cells notice faults, if the arguments name faults and the program is small enough for them.
+fn detection(args: &RunArgs, image: &Image) -> Result<Option<Detection>, CliError> {
     if args.faults.is_none() && args.faults_seed.is_none() {
         let options = [("--checked", args.checked), ("--recover", args.recover)];
         if let Some((option, _)) = options.into_iter().find(|option| option.1) {
@@ -61,62 +105,28 @@ pub(crate) fn run(args: &RunArgs, compiled: &Compiled) -> Result<Option<FaultRep
         }
         return Ok(None);
     }
-    let words: u64 = compiled.image().sets().iter().map(|set| set.set.words()).sum();
+    let words: u64 = image.sets().iter().map(|set| set.set.words()).sum();
     if words > MOST_WORDS {
         let message = format!("expected a program of at most {MOST_WORDS} words, found {words}");
         return Err(InputError::new("--faults", At::Whole, message).help("use fewer words").into());
     }
-    let detection = if args.checked { Detection::Checked } else { Detection::Plain };
-    let (name, plan) = plan(args, compiled, detection)?;
-    if args.recover {
-        let seed = args.input.seed();
-        let recovery = recovery::run(compiled, (&name, &plan), (seed, detection))?;
-        return Ok(Some(FaultReport::with_recovery(args.checked, &plan, &recovery)));
-    }
-    let run = execute(compiled, args.input.seed(), &plan, detection)
-        .map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
-    Ok(Some(FaultReport {
-        checked: args.checked,
-        plan: FaultRow::all(&plan, &run.acted),
-        outcome: run.outcome.to_string(),
-        message: run.fault.as_ref().map(ToString::to_string),
-        clock: run.clock,
-        clocks_to_detection: run.clocks_to_detection(),
-        wrong: run.wrong,
-        recovery: None,
-    }))
+    Ok(Some(if args.checked { Detection::Checked } else { Detection::Plain }))
 }
 
-fn execute(
-    compiled: &Compiled,
-    seed: u64,
-    plan: &FaultPlan,
-    detection: Detection,
-) -> Result<FaultRun, FaultPlanError> {
-    run_with_faults(compiled.image().clone(), seed, plan, detection)
-}
-
-/// The plan and where it comes from.
+/// The plan and where it comes from. One from a seed is drawn for what a run without faults does.
 fn plan(
     args: &RunArgs,
-    compiled: &Compiled,
-    detection: Detection,
+    machine: &Machine,
+    execute: impl Fn(&FaultPlan) -> Result<FaultRun, FaultPlanError>,
 ) -> Result<(String, FaultPlan), CliError> {
     if let Some(path) = &args.faults {
         return read_plan(path);
     }
-    let empty = execute(compiled, args.input.seed(), &FaultPlan::default(), detection);
     let name = "--faults-seed".to_owned();
-    let run = empty.map_err(|error| InputError::new(&*name, At::Whole, error.to_string()))?;
-    let phases = || run.reports.iter().flat_map(|report| &report.phases);
-    let words = phases().filter_map(|phase| phase.busiest_link).map(|link| link.1);
-    let extent = FaultExtent {
-        clocks: run.clock,
-        words: words.max().unwrap_or(1),
-        switches: to_u64(phases().count()),
-    };
+    let run = execute(&FaultPlan::default())
+        .map_err(|error| InputError::new(&*name, At::Whole, error.to_string()))?;
     let seed = args.faults_seed.unwrap_or(0);
-    Ok((name, FaultPlan::draw(compiled.image().machine(), &extent, seed, 1)))
+    Ok((name, FaultPlan::draw(machine, &run.extent, seed, 1)))
 }
 
 fn read_plan(path: &Path) -> Result<(String, FaultPlan), CliError> {
@@ -136,6 +146,19 @@ fn read_plan(path: &Path) -> Result<(String, FaultPlan), CliError> {
 }
 
 impl FaultReport {
+    fn new(checked: bool, plan: &FaultPlan, run: &FaultRun) -> Self {
+        Self {
+            checked,
+            plan: FaultRow::all(plan, &run.acted),
+            outcome: run.outcome.to_string(),
+            message: run.fault.as_ref().map(ToString::to_string),
+            clock: run.clock,
+            clocks_to_detection: run.clocks_to_detection(),
+            wrong: run.wrong,
+            recovery: None,
+        }
+    }
+
     fn with_recovery(checked: bool, plan: &FaultPlan, recovery: &Recovery) -> Self {
         let report = RecoveryReport::new(recovery);
         let fault = recovery.attempts.iter().find_map(|attempt| attempt.fault.as_ref());

@@ -216,10 +216,6 @@ fn run_steps(
     compiled_here: bool,
     (mut bar, terminal): (ProgressDisplay, &Terminal),
 ) -> Result<(), CliError> {
-    if args.faults.is_some() || args.faults_seed.is_some() {
-        let message = "steps are messages; faults are for phases";
-        return Err(InputError::new("--faults", At::Whole, message).into());
-    }
     if args.compare.is_some() {
         let message = "steps are messages already; --compare is for phases";
         let error = InputError::new("--compare", At::Whole, message);
@@ -240,6 +236,7 @@ fn run_steps(
     let profiled = profiled.transpose()?;
     drop(bar);
     let shown = steps::RunOutput {
+        faults: faults::run_steps(args, compiled)?,
         compared,
         profile: profiled,
         cells: args.profile_options.cells,

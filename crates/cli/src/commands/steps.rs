@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::args::view_names;
 use crate::commands::compile::OutputFormat;
 use crate::commands::diff::{write_comparison, write_identical};
+use crate::commands::faults::FaultReport;
 use crate::commands::profile::{self, ProfileFilter, ProfileReport};
 use crate::commands::show::{ScheduleView, StepSelection, find_connections};
 use crate::error::CliError;
@@ -180,6 +181,9 @@ struct StepsRunReport<'a> {
     total: SumOfStepSets,
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<Alternative>,
+    /// What became of the faults of a plan (`--faults`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultReport>,
     /// Where every clock went (`--profile`).
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<ProfileReport>,
@@ -188,6 +192,7 @@ struct StepsRunReport<'a> {
 /// What `run` shows of step plans beside its measurements.
 pub(crate) struct RunOutput<'a> {
     pub(crate) compared: Option<Alternative>,
+    pub(crate) faults: Option<FaultReport>,
     pub(crate) profile: Option<ProfileReport>,
     /// Whether the profile shows the cells.
     pub(crate) cells: bool,
@@ -210,7 +215,7 @@ struct SumOfStepSets {
 /// Prints the report of `run`.
 ///
 /// # Errors
-/// Words that did not arrive, which is a bug.
+/// Words that did not arrive: on a machine with faults, or else a bug.
 pub(crate) fn write_runs(
     compiled: &CompiledSteps,
     shown: RunOutput<'_>,
@@ -230,6 +235,7 @@ pub(crate) fn write_runs(
         },
         sets: summaries,
         compared: shown.compared,
+        faults: shown.faults,
         profile: shown.profile,
     };
     terminal.print(&report, |out| {
@@ -243,13 +249,16 @@ pub(crate) fn write_runs(
             let filter = ProfileFilter { cells: shown.cells, ..ProfileFilter::default() };
             profile::write(out, profiled, filter)?;
         }
+        if let Some(faults) = &report.faults {
+            faults.write(out)?;
+        }
         match shown.trace {
             Some(path) => writeln!(out, "wrote {}", path.display()),
             None => Ok(()),
         }
     })?;
     match runs.iter().find(|run| !run.summary.payload_ok) {
-        None => Ok(()),
+        None => report.faults.as_ref().map_or(Ok(()), FaultReport::check),
         Some(run) => Err(CliError::Bug(format!(
             "set `{}`: words of messages were not delivered correctly, {} of them wrong",
             run.summary.set, run.report.wrong
