@@ -6,6 +6,7 @@
 //! $ cargo run --release -p conset-benches --bin planners -- --check    # fail outside the band
 //! $ cargo run --release -p conset-benches --bin planners -- --bless    # store a new band, and write
 //!                                                                      # the table of docs/planners.md
+//! $ cargo run --release -p conset-benches --bin planners -- --wide     # every family on every machine up to 256 cells
 //! $ cargo run --release -p conset-benches --bin planners -- transpose:torus:8x8:2048 ...  # sets of one's own
 //! $ cargo run --release -p conset-benches --bin planners -- --ablation [--self-timed]     # every planner has its turn
 //! ```
@@ -40,6 +41,8 @@ const MACHINES: [&str; 8] = [
     "torus:4x4x4",
     "fat-tree:64",
 ];
+/// Machines of `--wide` beside those of the sample.
+const LARGER: [&str; 3] = ["torus:12x12", "torus:16x16", "mesh:16x16"];
 /// Machines for which planners are compared, other than those of the sample.
 const HELD_OUT: [&str; 8] = [
     "torus:6x6",
@@ -124,6 +127,18 @@ fn sample(machines: &[&str], timed: bool) -> Vec<Case> {
             case(FAMILIES[family], spec, WORDS[(family + turn) % WORDS.len()], timed)
         })
         .collect()
+}
+
+/// Every family on every machine, each with one of the numbers of words.
+fn wide() -> Vec<Case> {
+    let machines: Vec<&str> = MACHINES.into_iter().chain(LARGER).collect();
+    let mut cases = Vec::new();
+    for (turn, spec) in machines.into_iter().enumerate() {
+        for (row, name) in FAMILIES.into_iter().enumerate() {
+            cases.push(case(name, spec, WORDS[(row + 3 * turn + turn / 4) % WORDS.len()], true));
+        }
+    }
+    cases
 }
 
 fn measured(case: &Case, attempts: Option<u32>) -> Row {
@@ -306,6 +321,10 @@ struct Arguments {
     /// Store a new band and write the tables of docs/planners.md.
     #[arg(long, conflicts_with_all = ["ablation", "sets"])]
     bless: bool,
+    /// Measure every family on every machine of up to 256 cells, each with one number of words: about half an
+    /// hour of processor time.
+    #[arg(long, conflicts_with_all = ["check", "bless", "ablation", "sets"])]
+    wide: bool,
     /// Run all planners on held-out machines and print the contribution of each.
     #[arg(long, conflicts_with = "sets")]
     ablation: bool,
@@ -322,6 +341,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
     let typed: Option<Vec<Case>> = arguments.sets.iter().map(|text| typed(text)).collect();
     let cases = match typed.ok_or_else(known)? {
+        cases if cases.is_empty() && arguments.wide => wide(),
         cases if cases.is_empty() && arguments.ablation => sample(&HELD_OUT, !arguments.self_timed),
         cases if cases.is_empty() => sample(&MACHINES, true),
         cases => cases,
