@@ -83,6 +83,7 @@
 #![cfg_attr(test, allow(clippy::as_conversions))]
 
 pub mod binary;
+pub mod binomial;
 pub mod convert;
 pub mod digest;
 pub mod document;

@@ -150,8 +150,6 @@ fn run_side_by_side(
         errors.wrong += of.wrong;
         wrong += wrong_here;
     }
-    let gaps = coverage.gaps(&of.set);
-    errors.missing += gaps.missing;
-    errors.extra += gaps.extra;
+    errors.add_gaps(&coverage.gaps(&of.set));
     Some(Checked::new(ExchangeReport::new(of.set.name(), reports), errors, wrong))
 }

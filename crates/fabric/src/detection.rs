@@ -141,11 +141,7 @@ impl StreamTable {
             return None;
         }
         // Of one word too many, the first ones tell which, unless it is the last check word.
-        let damage = diagnose(
-            self,
-            stream,
-            &values[..values.len().min(all + 1) - usize::from(values.len() > all)],
-        );
+        let damage = diagnose(self, stream, &values[..values.len().min(all)]);
         damage.or_else(|| (values.len() != all).then_some(Damage::CheckWord))
     }
 

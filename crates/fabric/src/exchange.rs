@@ -17,7 +17,7 @@ use std::sync::Arc;
 use conset_ir::convert::to_u32;
 use conset_ir::{CellId, ConnectionId, Direction, Image, Operation, PhaseId, PhaseImage, SetImage};
 
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, CoverageGaps};
 use crate::detection::{CheckedPayload, Detection, ExchangeData, StreamTable};
 use crate::engine::{Engine, LostWords, OperationId, Stop};
 use crate::fault::{Fault, FaultKind};
@@ -129,6 +129,14 @@ pub struct ErrorCounts {
     pub missing: u64,
     /// Words received more than once, or left over in the channels.
     pub extra: u64,
+}
+
+impl ErrorCounts {
+    /// Adds the words that were not received, and those that were received more than once.
+    pub(crate) fn add_gaps(&mut self, gaps: &CoverageGaps) {
+        self.missing += gaps.missing;
+        self.extra += gaps.extra;
+    }
 }
 
 /// An emulated machine with an image loaded.
@@ -271,9 +279,7 @@ impl Fabric {
         {
             return Err(self.fault(set.name(), None, kind));
         }
-        self.errors.missing += gaps.missing;
-        self.errors.extra += gaps.extra;
-        self.errors.wrong = self.engine.wrong_words();
+        self.errors.add_gaps(&gaps);
         Ok(())
     }
 
@@ -290,6 +296,7 @@ impl Fabric {
                 .map_err(|kind| self.fault(run.image.set.name(), Some(phase), kind))?;
             run.phases.push(report);
         }
+        self.errors.wrong = self.engine.wrong_words();
         Ok(())
     }
 
@@ -308,7 +315,6 @@ impl Fabric {
         let image = self.image.clone();
         let (mut run, mut data) = self.begin(&image, set, |_, _| ExchangeData::Unchecked(data))?;
         self.run_some_phases(&mut run, phases, &mut data)?;
-        self.errors.wrong = self.engine.wrong_words();
         Ok((run.phases, run.coverage))
     }
 

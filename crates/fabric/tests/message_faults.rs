@@ -5,31 +5,19 @@ mod build;
 
 use std::sync::Arc;
 
+use build::{EFFECTS, links};
 use conset_fabric::messages::{
     MessageOptions, MessageOrder, run_checked, run_set_with_faults, run_steps_with_faults,
 };
 use conset_fabric::{Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause};
 use conset_ir::{
-    CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Piece, Protocol, StepMessages,
-    Steps,
+    CellId, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol, StepMessages, Steps,
 };
-
-const EFFECTS: [&str; 4] = ["drops", "duplicates", "corrupts", "reorders"];
 
 fn run(machine: &Arc<Machine>, set: &ConnectionSet, plan: &str, detection: Detection) -> FaultRun {
     let plan = plan.parse().expect("a plan");
     run_set_with_faults(machine, set, &MessageOptions::default(), &plan, detection)
         .expect("parts of the machine")
-}
-
-/// The links of a machine as they are written in plans.
-fn links(machine: &Machine) -> Vec<String> {
-    let links = (0..machine.link_count()).map(|row| machine.link(LinkId::from_index(row)));
-    let mut names: Vec<String> =
-        links.map(|link| format!("link {} -> {}", link.source, link.target)).collect();
-    names.sort();
-    names.dedup();
-    names
 }
 
 /// Machines with shallow and deep queues, both protocols, with and without extra words, full and half duplex.

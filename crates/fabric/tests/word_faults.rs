@@ -2,24 +2,13 @@
 
 mod build;
 
+use build::{EFFECTS, links};
 use conset_fabric::{Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause, run_with_faults};
-use conset_ir::{CellId, ConnectionId, Image, LinkId, Machine};
-
-const EFFECTS: [&str; 4] = ["drops", "duplicates", "corrupts", "reorders"];
+use conset_ir::{CellId, ConnectionId, Image};
 
 fn run(image: &Image, plan: &str, detection: Detection) -> FaultRun {
     let plan = plan.parse().expect("a plan");
     run_with_faults(image.clone(), 7, &plan, detection).expect("parts of the machine")
-}
-
-/// The links of a machine as they are written in plans.
-fn links(machine: &Machine) -> Vec<String> {
-    let links = (0..machine.link_count()).map(|row| machine.link(LinkId::from_index(row)));
-    let mut names: Vec<String> =
-        links.map(|link| format!("link {} -> {}", link.source, link.target)).collect();
-    names.sort();
-    names.dedup();
-    names
 }
 
 /// Every word of a stream over two links, by every effect: the exact damage in the one mode, counts in the other.

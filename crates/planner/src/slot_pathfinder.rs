@@ -444,8 +444,7 @@ impl<'a> SlotSearch<'a> {
     /// Adds the work of a negotiation, and stores its plan if it is the best. Returns the clocks of
     /// the plan, if there is one.
     fn take(&mut self, negotiation: &mut Negotiation<'_>, outcome: Outcome) -> Option<u64> {
-        self.work += std::mem::take(&mut negotiation.work);
-        self.work += std::mem::take(&mut negotiation.upkeep);
+        self.work += negotiation.take_work();
         if outcome != Outcome::Settled {
             return None;
         }

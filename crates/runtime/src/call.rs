@@ -111,6 +111,15 @@ impl fmt::Display for CallArray {
     }
 }
 
+/// Whether there are two values that are the same, or none.
+#[inline]
+fn both_or_none<T>(a: Option<&T>, b: Option<&T>, is_same: impl Fn(&T, &T) -> bool) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => is_same(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
 impl Default for Call {
     /// The call of which nothing is known.
     fn default() -> Self {
@@ -153,15 +162,9 @@ impl Call {
         word_bytes: usize,
         array: Option<&CallArray>,
     ) -> bool {
-        let same_place = match (&self.place, &place) {
-            (Some(own), Some(other)) => own.is_same(other),
-            (own, other) => own.is_none() && other.is_none(),
-        };
-        let same_array = match (&self.array, array) {
-            (Some(own), Some(other)) => own.is_same(other),
-            (own, other) => own.is_none() && other.is_none(),
-        };
-        same_place && same_array && (self.round, self.word_bytes) == (round, word_bytes)
+        both_or_none(self.place.as_ref(), place.as_ref(), SourceLocation::is_same)
+            && both_or_none(self.array.as_ref(), array, CallArray::is_same)
+            && (self.round, self.word_bytes) == (round, word_bytes)
     }
 
     /// Bytes of a word of the call.

@@ -23,6 +23,7 @@
 
 use std::sync::Arc;
 
+use conset_ir::binomial::{children, parent};
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Duplex, Machine, Parameters, Protocol};
 
@@ -86,9 +87,9 @@ struct PacketSlot {
 /// let set = ConnectionSet::new("s", vec![Connection::new(source, target, 3)])?;
 /// let mut active = ActiveMessages::new(&cm5).expect("the machine has active messages");
 /// let clocks = active.run(&[put], &mut SetBuffers::new(&set), &mut |_| ())?;
-/// // 2 us to send, 0.75 + 2 * 0.25 us in the network and 0.75 us out of it, up to 0.3 us to the next
-/// // poll, 2 us to take it in, 6 us for the reduction.
-/// assert_eq!(clocks, 200 + 75 + 15 + 200 + 75 + 600);
+/// // 2 us to send, 0.75 us until the header is at the other cell, 0.25 us until its poll at 3 us, 2 us to
+/// // receive, 0.75 us for three words out of the network, 6 us for the reduction.
+/// assert_eq!(clocks, 200 + 75 + 25 + 200 + 75 + 600);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -265,8 +266,8 @@ impl ActiveMessages {
         let live = self.live.clone();
         let count = live.len();
         let mut awaited: Vec<usize> = (0..count).map(|at| children(at, count).count()).collect();
-        for at in (1..count).filter(|&at| children(at, count).count() == 0) {
-            self.send_control((live[at], live[parent(at)]))?;
+        for at in (0..count).filter(|&at| awaited[at] == 0) {
+            self.send_to_parent(&live, at)?;
         }
         let place = |cell: CellId| live.binary_search(&cell).expect("the cell is live");
         self.drain(data, |active, event| {
@@ -279,30 +280,23 @@ impl ActiveMessages {
                 awaited[at] -= 1;
                 match (awaited[at], at) {
                     (0, 0) => {}
-                    (0, _) => return active.send_control((live[at], live[parent(at)])),
+                    (0, _) => return active.send_to_parent(&live, at),
                     _ => return Ok(()),
                 }
             }
-            children(at, count).try_for_each(|child| active.send_control((live[at], live[child])))
+            let mut farthest_first = children(at, count).rev();
+            farthest_first.try_for_each(|child| active.send_control((live[at], live[child])))
         })
+    }
+
+    /// Sends the packet of a place to its parent, if it has one.
+    fn send_to_parent(&mut self, live: &[CellId], at: usize) -> Result<(), FaultKind> {
+        parent(at).map_or(Ok(()), |parent| self.send_control((live[at], live[parent])))
     }
 
     fn send_control(&mut self, ends: (CellId, CellId)) -> Result<(), FaultKind> {
         self.send(ends, 1, PacketSlot { put: None, first_word: 0 })
     }
-}
-
-/// The place of the parent of a place in the binomial tree whose root is place 0.
-fn parent(place: usize) -> usize {
-    place & (place - 1)
-}
-
-/// The places of the children, the farthest first.
-fn children(place: usize, count: usize) -> impl Iterator<Item = usize> {
-    let lowest = if place == 0 { count.next_power_of_two() } else { place & place.wrapping_neg() };
-    let distances = std::iter::successors(Some(lowest / 2), |distance| Some(distance / 2));
-    let children = distances.take_while(|&distance| distance > 0).map(move |d| place + d);
-    children.filter(move |&child| child < count)
 }
 
 impl Put {
@@ -367,7 +361,7 @@ mod tests {
             seen.sort_unstable();
             assert!(seen.into_iter().eq(1..count));
             for at in 0..count {
-                assert!(children(at, count).all(|child| parent(child) == at));
+                assert!(children(at, count).all(|child| parent(child) == Some(at)));
             }
         }
     }

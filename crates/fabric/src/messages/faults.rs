@@ -173,29 +173,34 @@ impl MessageEngine {
             heads.into_iter().any(|tag| tag.stream() == number)
         };
         let (number, worm) = (0..).zip(&self.worms).find(|&(number, worm)| {
-            let source = &self.agents[worm.message.source.index()];
-            let is_sent = match source.sending {
-                _ if source.pending.contains(&number) => false,
-                SenderState::Software | SenderState::Word | SenderState::Full => {
-                    source.sent != number
-                }
-                SenderState::Idle | SenderState::Leaving | SenderState::Handed => true,
-            };
             let notices = !self.is_cell_stopped(worm.message.target.0);
-            worm.live && notices && is_sent && !is_on_way(number)
+            worm.live && notices && !self.has_words_to_send(number) && !is_on_way(number)
         })?;
         let Message { target, label, .. } = worm.message;
-        let agent = &self.agents[target.index()];
-        let is_received = agent.received == number && agent.receiving != ReceiverState::Idle;
+        let received = self.agents[target.index()].receive_next;
         Some(FaultKind::LostWords {
             cell: target,
             connection: label,
             first_word: 0,
             sent: worm.length,
-            received: if is_received { agent.receive_next } else { 0 },
+            received: if self.is_received(number) { received } else { 0 },
             damage: None,
             links: self.links_of(label),
         })
+    }
+
+    /// Whether the source of a message has not handed all of its words to the network.
+    fn has_words_to_send(&self, number: u32) -> bool {
+        let source = &self.agents[self.worms[index(number)].message.source.index()];
+        let is_busy =
+            matches!(source.sending, SenderState::Software | SenderState::Word | SenderState::Full);
+        source.pending.contains(&number) || is_busy && source.sent == number
+    }
+
+    /// Whether the target of a message is receiving it.
+    fn is_received(&self, number: u32) -> bool {
+        let target = &self.agents[self.worms[index(number)].message.target.index()];
+        target.received == number && target.receiving != ReceiverState::Idle
     }
 
     /// The links of the route of a live message, the last one first.
@@ -220,21 +225,14 @@ impl MessageEngine {
                 return Some(WaitEdge { cell: CellId(self.cell_of(row)), cause });
             }
         }
-        let (sender, receiver) = (&self.agents[source.index()], &self.agents[target.index()]);
-        let is_pending = sender.pending.contains(&number);
-        let is_sent = sender.sent == number
-            && matches!(
-                sender.sending,
-                SenderState::Software | SenderState::Word | SenderState::Full
-            );
         let has_arrived = worm.head != NONE && worm.hops == worm.route.len();
-        let is_received = receiver.received == number && receiver.receiving != ReceiverState::Idle;
+        let is_announced = self.agents[target.index()].announcements.contains(&number);
         let dead = |cell: CellId, direction| {
             let cause = WaitCause::DeadCell { direction, connection: message };
             self.is_cell_stopped(cell.0).then_some(WaitEdge { cell, cause })
         };
-        let sends = (is_pending || is_sent).then(|| dead(source, Direction::Send)).flatten();
-        let awaits = has_arrived || is_received || receiver.announcements.contains(&number);
+        let sends = self.has_words_to_send(number).then(|| dead(source, Direction::Send)).flatten();
+        let awaits = has_arrived || is_announced || self.is_received(number);
         sends.or_else(|| awaits.then(|| dead(target, Direction::Receive)).flatten())
     }
 }

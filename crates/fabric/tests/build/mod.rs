@@ -170,3 +170,16 @@ pub fn build(machine: &Arc<Machine>, set: ConnectionSet) -> Image {
     let phases = tables(machine, &set);
     image(machine, set, &phases)
 }
+
+/// What links do to words, as it is written in plans of faults.
+pub const EFFECTS: [&str; 4] = ["drops", "duplicates", "corrupts", "reorders"];
+
+/// The links of a machine as they are written in plans of faults.
+pub fn links(machine: &Machine) -> Vec<String> {
+    let links = (0..machine.link_count()).map(|row| machine.link(LinkId::from_index(row)));
+    let mut names: Vec<String> =
+        links.map(|link| format!("link {} -> {}", link.source, link.target)).collect();
+    names.sort();
+    names.dedup();
+    names
+}

@@ -95,10 +95,10 @@ pub(super) struct Negotiation<'a> {
     prices: Prices,
     rng: ChaCha8Rng,
     /// The work of placing units, by which negotiations are limited.
-    pub(super) work: u64,
+    work: u64,
     /// The work of everything else. It uses up the budget too, but does not end a negotiation: one with
     /// few units needs as many passes as one with many.
-    pub(super) upkeep: u64,
+    upkeep: u64,
     /// The work of placing a unit, in [`PARTS`] of the number of slots and [`PLACING_WORK`]; 0
     /// until all units were placed once.
     pub(super) placing: u64,
@@ -190,7 +190,7 @@ impl<'a> Negotiation<'a> {
             }
             // In the second half of the budget, the number of slots or phases added grows, so that
             // there is a plan at its end.
-            let late = (self.work + self.upkeep).saturating_sub(budget / 2);
+            let late = self.spent().saturating_sub(budget / 2);
             self.grow(1 + to_u32(GROWTH_RATE * late / budget.max(1)));
             self.forget();
         }
@@ -351,7 +351,7 @@ impl<'a> Negotiation<'a> {
             for unit in conflicts.iter().map(|&unit| index(unit)) {
                 self.remove(unit);
                 self.place(unit);
-                if self.work + self.upkeep >= budget || self.problem.interrupt.is_requested() {
+                if self.spent() >= budget || self.problem.interrupt.is_requested() {
                     return Outcome::Exhausted;
                 }
                 if self.work >= limit && is_complete {
@@ -650,6 +650,16 @@ impl<'a> Negotiation<'a> {
             }
         }
         best
+    }
+
+    /// All work since it was last taken.
+    fn spent(&self) -> u64 {
+        self.work + self.upkeep
+    }
+
+    /// Takes [`Negotiation::spent`], which is 0 then.
+    pub(super) fn take_work(&mut self) -> u64 {
+        std::mem::take(&mut self.work) + std::mem::take(&mut self.upkeep)
     }
 
     /// A copy with another seed of random numbers.

@@ -6,10 +6,10 @@
 
 use conset_ir::convert::index;
 
-/// The cost of a hop over a link without other users, per slot.
-pub(super) const HOP: i32 = 64;
-/// The same as a base that surcharges multiply.
+/// The cost of a hop over a link without other users, per slot; as a base that surcharges multiply, and as a
+/// cost.
 pub(super) const HOP_BASE: u32 = 64;
+pub(super) const HOP: i32 = HOP_BASE.cast_signed();
 
 /// A cost above those of all routes; the sum of two fits into 32 bits.
 pub(super) const NEVER: i32 = 1 << 29;

@@ -13,7 +13,7 @@
 use conset_ir::convert::index;
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, Image, Machine, Operation,
-    SetImage, ShapeError,
+    SetImage, ShapeError, binomial,
 };
 
 use crate::error::PlanError;
@@ -42,7 +42,8 @@ pub fn tree_sets_named(
 ) -> Result<[ConnectionSet; 3], ShapeError> {
     let cells: Vec<CellId> = machine.endpoints().collect();
     // Parents have lower numbers, so descending order has children before their parents.
-    let up: Vec<(usize, usize)> = (1..cells.len()).rev().map(|i| (i, i & (i - 1))).collect();
+    let up: Vec<(usize, usize)> =
+        (1..cells.len()).rev().filter_map(|i| Some((i, binomial::parent(i)?))).collect();
     let down: Vec<(usize, usize)> =
         up.iter().rev().map(|&(child, parent)| (parent, child)).collect();
     let set = |name: &str, pairs: &[(usize, usize)], order| {

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use conset_ir::convert::{to_u64, to_usize};
-use conset_ir::{Document, Image, binary};
+use conset_ir::{Document, Image, binary, binomial};
 
 use super::backoff::Waited;
 use super::comm::Comm;
@@ -72,7 +72,7 @@ impl Comm {
     }
 
     fn receive_from_parent(&self) -> Result<Vec<u64>, MpiError> {
-        let parent = self.rank() & (self.rank() - 1);
+        let parent = binomial::parent(self.rank()).expect("rank 0 has the image");
         let mut backoff = self.backoff_of(2);
         let words = loop {
             if let Some(words) = probe(self, parent, BROADCAST_TAG)? {
@@ -88,12 +88,9 @@ impl Comm {
     }
 
     fn send_to_children(&self, words: &[u64]) -> Result<(), MpiError> {
-        let (rank, size) = (self.rank(), self.size());
-        let lowest = if rank == 0 { size.next_power_of_two() } else { rank & rank.wrapping_neg() };
-        let steps = std::iter::successors(Some(lowest / 2), |step| Some(step / 2));
-        let children = steps.take_while(|&step| step > 0).map(|step| rank + step);
         let mut sends = Vec::new();
-        for child in children.filter(|&child| child < size) {
+        // The farthest first, which has the largest branch.
+        for child in binomial::children(self.rank(), self.size()).rev() {
             let send = SingleRequest::send(self, words.to_vec(), child, BROADCAST_TAG)?;
             sends.push((child, send));
         }

@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
+use conset_ir::binomial;
 use conset_ir::convert::to_u64;
 
 use super::byte_requests::{ByteRequests, Part, Remote};
@@ -118,14 +119,9 @@ pub(super) enum Neighbour {
     Child(usize),
 }
 
-/// Parent and children of a place in the binomial tree over so many: the parent has all bits of the
-/// place but its lowest one, so every branch is a stretch of places.
+/// Parent and children of a place in the binomial tree over so many.
 pub(super) fn binomial_neighbours(place: usize, places: usize) -> (Option<usize>, Vec<usize>) {
-    let steps = (0..usize::BITS).map(|bit| 1usize << bit);
-    // A child differs from its parent in a bit below the parent's lowest one.
-    let below = steps.take_while(|step| *step < places && place & (step | (step - 1)) == 0);
-    let children = below.map(|step| place + step).filter(|child| *child < places).collect();
-    (place.checked_sub(1).map(|less| place & less), children)
+    (binomial::parent(place), binomial::children(place, places).collect())
 }
 
 /// Why a walk cannot go on.
