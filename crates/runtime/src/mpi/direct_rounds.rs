@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use conset_ir::convert::{to_u64, to_usize};
 use conset_ir::{CellId, Direction};
 
-use super::aligned_buffer::ALIGNMENT;
+use super::aligned_buffer::alignment;
 use super::message_queue::Address;
 use super::owned_bytes::OwnedBytes;
 use super::port::MpiPort;
@@ -289,19 +289,21 @@ fn heads(
     peers: &mut [Peer],
     sources: &[usize],
 ) -> Result<PersistentRequests, MpiError> {
-    // Each begins with a line of a cache.
-    let words = |start: usize, room: usize| start..start + HEAD + room / WORD;
-    let line = ALIGNMENT / WORD;
+    // The words of a head after those that end there.
+    let words = |end: usize, room: usize| {
+        let start = end.next_multiple_of(alignment(HEAD * WORD + room) / WORD);
+        start..start + HEAD + room / WORD
+    };
     let (mut sends, mut receives, mut sent, mut received) = (Vec::new(), Vec::new(), 0, 0);
     for peer in peers.iter_mut().filter(|peer| peer.send.is_some()) {
         let words = words(sent, peer.room_to);
-        (peer.sent_at, sent) = (sent, words.end.next_multiple_of(line));
+        (peer.sent_at, sent) = (words.start, words.end);
         sends.push(MessageSpec { words, rank: peer.to.rank, tag: peer.to.tag });
     }
     for &source in sources {
         let peer = &mut peers[source];
         let words = words(received, peer.room_from);
-        (peer.received_at, received) = (received, words.end.next_multiple_of(line));
+        (peer.received_at, received) = (words.start, words.end);
         receives.push(MessageSpec { words, rank: peer.from.rank, tag: peer.from.tag });
     }
     let comm = &port.rank.comm;
