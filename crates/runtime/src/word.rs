@@ -60,6 +60,11 @@ pub(crate) fn bytes_of<W: Word>(words: &[W]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
+/// The words of bytes of any alignment; bytes that are no whole word are left out.
+pub(crate) fn words_from<W: Word>(bytes: &[u8]) -> Vec<W> {
+    bytes.chunks_exact(size_of::<W>()).map(W::read_from).collect()
+}
+
 /// The bytes of numbers, to be written.
 pub(crate) fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: as above; any bytes are numbers.

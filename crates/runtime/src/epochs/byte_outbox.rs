@@ -3,6 +3,7 @@
 //! An item has a size that is known when the program runs, as C has it. [`Outbox`](super::Outbox) and
 //! [`Epoch`](super::Epoch) are this with a type of items.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use conset_ir::CellId;
@@ -18,8 +19,8 @@ use crate::word::{TYPES, Word};
 /// The bytes of each cell that sent any, by sender.
 pub(super) type SourceLists = Vec<(CellId, Vec<u8>)>;
 
-/// What a round brought, and the first cell that sent any bytes to whomever.
-pub(super) type Delivered = (SourceLists, Option<CellId>);
+/// What a round brought, by sender, and the first cell that sent any bytes to whomever.
+pub(super) type Delivered<T> = (Vec<(CellId, T)>, Option<CellId>);
 
 /// Takes the bytes of items, and delivers them in rounds.
 #[derive(Debug)]
@@ -107,19 +108,14 @@ impl ByteOutbox {
         self.check().or_else(|wrong| cell.fail(wrong.into()))
     }
 
-    /// Delivers what all cells have put into theirs, together with all of them.
-    fn deliver(&mut self, cell: &mut Cell<'_>) -> Result<Delivered, CellError> {
-        let lists = self.outgoing.take();
-        let lists = lists.into_iter().map(|(place, bytes)| (place, bytes.into())).collect();
-        self.deliver_lists(cell, lists)
-    }
-
-    /// Delivers lists of bytes, by place, together with all cells.
-    pub(super) fn deliver_lists(
+    /// Delivers lists of bytes, by place, together with all cells. What `read` makes of the bytes of
+    /// each cell that sent any to this one, by sender; and the first cell that sent any to whomever.
+    pub(super) fn deliver<T>(
         &self,
         cell: &mut Cell<'_>,
         lists: SentLists<'_>,
-    ) -> Result<Delivered, CellError> {
+        read: impl Fn(Cow<'_, [u8]>) -> T,
+    ) -> Result<Delivered<T>, CellError> {
         self.check_of(cell)?;
         if let Some(record) = &mut cell.record {
             for (place, bytes) in &lists {
@@ -131,11 +127,13 @@ impl ByteOutbox {
         cell.at_round();
         let (live, shape, routing) = (&self.live[..], self.shape, cell.routing);
         let round = Round { live, own, shape, lists, routing };
-        match cell.ask(|port| port.deliver(round))? {
-            Ok(arrived) => {
-                let named = |(place, bytes): (usize, _)| (live[place], bytes);
-                let first = arrived.first.map(|place| live[place]);
-                Ok((arrived.lists.into_iter().map(named).collect(), first))
+        let mut arrived = Vec::new();
+        let mut take =
+            |place: usize, bytes: Cow<'_, [u8]>| arrived.push((live[place], read(bytes)));
+        match cell.ask(|port| port.deliver(round, &mut take))? {
+            Ok(first) => {
+                arrived.sort_unstable_by_key(|list| list.0);
+                Ok((arrived, first.map(|place| live[place])))
             }
             Err(wrong) => cell.fail(wrong.into()),
         }
@@ -155,7 +153,9 @@ impl ByteOutbox {
         limit: u64,
     ) -> Result<Option<SourceLists>, CellError> {
         cell.switch_to_messages()?;
-        let (arrived, sender) = self.deliver(cell)?;
+        let lists = self.outgoing.take();
+        let lists = lists.into_iter().map(|(place, bytes)| (place, bytes.into())).collect();
+        let (arrived, sender) = self.deliver(cell, lists, |bytes| bytes.into_owned())?;
         let Some(sender) = sender else { return Ok(None) };
         if settled.rounds == limit {
             return cell.fail(EpochUse::Rounds { rounds: limit, sender }.into());

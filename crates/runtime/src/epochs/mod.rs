@@ -30,9 +30,8 @@ use std::marker::PhantomData;
 use conset_ir::CellId;
 
 use crate::cell::Cell;
-use crate::collectives::bytes_of_mut;
 use crate::error::CellError;
-use crate::word::{Word, bytes_of};
+use crate::word::{Word, bytes_of, words_from};
 pub use byte_outbox::ByteOutbox;
 pub(crate) use record::Record;
 pub use record::recorded_set;
@@ -67,7 +66,7 @@ impl<W: Word, const N: usize> Item for [W; N] {
 
     #[inline]
     fn put(self, bytes: &mut Vec<u8>) {
-        put_words(&self, bytes);
+        bytes.extend_from_slice(bytes_of(&self));
         if N == 0 {
             // It is counted.
             bytes.push(0);
@@ -79,20 +78,6 @@ impl<W: Word, const N: usize> Item for [W; N] {
         let size = size_of::<W>();
         std::array::from_fn(|word| W::read_from(&bytes[word * size..(word + 1) * size]))
     }
-}
-
-/// Appends the bytes of words.
-#[inline]
-fn put_words<W: Word>(words: &[W], bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(bytes_of(words));
-}
-
-/// The words of some bytes; bytes that are no whole word are left out.
-fn words_of<W: Word>(bytes: &[u8]) -> Vec<W> {
-    let count = bytes.len() / size_of::<W>();
-    let mut words = vec![W::from_bits(0); count];
-    bytes_of_mut(&mut words).copy_from_slice(&bytes[..count * size_of::<W>()]);
-    words
 }
 
 /// Rounds after which an epoch has to be settled, unless [`Epoch::limit_rounds`] says otherwise.
@@ -205,7 +190,7 @@ impl<'w> Cell<'w> {
         outgoing: &[(CellId, &[W])],
     ) -> Result<Vec<(CellId, Vec<W>)>, CellError> {
         self.switch_to_messages()?;
-        let mut out = Outbox::<[W; 1]>::new(self).bytes;
+        let mut out = ByteOutbox::of_shape(self, Outbox::<[W; 1]>::SHAPE);
         let mut lists: SentLists<'_> = Vec::with_capacity(outgoing.len());
         for &(target, words) in outgoing {
             if let Some(place) = out.place(target).filter(|_| !words.is_empty()) {
@@ -221,8 +206,8 @@ impl<'w> Cell<'w> {
             }
             is_same
         });
-        let (arrived, _) = out.deliver_lists(self, lists)?;
-        Ok(arrived.into_iter().map(|(source, bytes)| (source, words_of(&bytes))).collect())
+        let (arrived, _) = out.deliver(self, lists, |bytes| words_from(&bytes))?;
+        Ok(arrived)
     }
 
     /// Selects how the items of rounds find their targets over MPI, from the next round on; to be called

@@ -107,17 +107,13 @@ pub(crate) struct Round<'a> {
     pub(crate) routing: Routing,
 }
 
-/// What arrived in a round.
-#[derive(Debug)]
-pub(crate) struct Arrivals {
-    /// The bytes of each source that has sent any, by place.
-    pub(crate) lists: ByteLists,
-    /// The place of the first cell that has sent any to whomever.
-    pub(crate) first: Option<usize>,
-}
+/// Takes the bytes of each source that has sent any, by place, in any order: owned, or those that a
+/// transport keeps in a buffer of its own.
+pub(crate) type TakeList<'t> = dyn FnMut(usize, Cow<'_, [u8]>) + 't;
 
-/// A round, or what the cell did wrong, unless the run has ended.
-pub(crate) type RoundResult = Result<Result<Arrivals, EpochUse>, Stopped>;
+/// The place of the first cell that has sent any bytes to whomever in a round, or what the cell did
+/// wrong, unless the run has ended.
+pub(crate) type RoundResult = Result<Result<Option<usize>, EpochUse>, Stopped>;
 
 /// Bytes for one place from another.
 #[derive(Debug)]
@@ -196,7 +192,12 @@ pub(crate) type Opened = Result<(u64, Vec<Parcel>), EpochUse>;
 
 impl Round<'_> {
     /// The routed way.
-    pub(crate) fn route(self, port: &mut impl PacketPort, packing: Packing) -> RoundResult {
+    pub(crate) fn route(
+        self,
+        port: &mut impl PacketPort,
+        packing: Packing,
+        take: &mut TakeList<'_>,
+    ) -> RoundResult {
         let Round { live, own, shape, lists, .. } = self;
         let (count, packer) = (live.len(), Packer::new(shape, packing, live.len()));
         let (mut first, mut held) = parcels(own, lists);
@@ -222,7 +223,8 @@ impl Round<'_> {
             }
             distance *= 2;
         }
-        Ok(Ok(arrivals(first, held)))
+        held.into_iter().for_each(|parcel| take(parcel.source, parcel.bytes.into()));
+        Ok(Ok((first != NOBODY).then(|| to_usize(first))))
     }
 }
 
@@ -235,13 +237,6 @@ fn parcels(own: usize, lists: SentLists<'_>) -> (u64, Vec<Parcel>) {
         bytes: bytes.into_owned(),
     };
     (first, lists.into_iter().map(parcel).collect())
-}
-
-/// What a cell holds at the end.
-fn arrivals(first: u64, mut held: Vec<Parcel>) -> Arrivals {
-    held.sort_unstable_by_key(|parcel| parcel.source);
-    let lists = held.into_iter().map(|parcel| (parcel.source, parcel.bytes)).collect();
-    Arrivals { lists, first: (first != NOBODY).then(|| to_usize(first)) }
 }
 
 /// Makes packets, and opens them.

@@ -7,12 +7,11 @@
 use conset_ir::Direction;
 use conset_ir::convert::index;
 
-use super::words_of;
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
 use crate::phase::SetRef;
 use crate::port::RawWords;
-use crate::word::Word;
+use crate::word::{Word, words_from};
 
 impl Cell<'_> {
     /// Exchanges a set, together with all other cells, where each source decides how many words its
@@ -50,7 +49,7 @@ impl Cell<'_> {
         }
         self.at_call(size_of::<W>());
         let mut incoming = vec![Vec::new(); self.connections_in(set)?.len()];
-        let mut read = |(row, _): (usize, usize), bytes: &[u8]| incoming[row] = words_of(bytes);
+        let mut read = |(row, _): (usize, usize), bytes: &[u8]| incoming[row] = words_from(bytes);
         // SAFETY: the rows are of slices that `outgoing` lends until this function returns or unwinds.
         self.ask(|port| unsafe { port.exchange_sized(set, &rows, &mut read) })?;
         Ok(incoming)

@@ -13,9 +13,12 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId};
 
 use super::{CellState, FabricDriver};
-use crate::epochs::routing::{Arrivals, ByteLists, ItemShape, Packing, Round, pack, unpack};
+use crate::epochs::routing::{ByteLists, ItemShape, Packing, Round, pack, unpack};
 use crate::error::{EpochUse, RunError};
 use crate::fabric_port::FabricState;
+
+/// The lists of a cell, and the place of the first cell that sends to whomever; or what it did wrong.
+type BoardResult = Result<(ByteLists, Option<usize>), EpochUse>;
 
 /// What the cells of a run have for each other in a round, and what the last one brought.
 #[derive(Debug, Default)]
@@ -31,7 +34,7 @@ pub(crate) struct RoundBoard {
     ends: Vec<(usize, usize, usize)>,
     words: PutWords,
     /// What each cell gets, by place.
-    outcomes: Vec<Option<Result<Arrivals, EpochUse>>>,
+    outcomes: Vec<Option<BoardResult>>,
 }
 
 /// The words of puts, as sent and as received.
@@ -79,7 +82,7 @@ impl RoundBoard {
     }
 
     /// What the last round brought a cell.
-    pub(crate) fn take(&mut self, own: usize) -> Result<Arrivals, EpochUse> {
+    pub(crate) fn take(&mut self, own: usize) -> BoardResult {
         self.outcomes[own].take().expect("a cell is resumed when its round has ended")
     }
 
@@ -104,9 +107,8 @@ impl RoundBoard {
             let step = Packing::WordByWord.step(shapes[source].1);
             arrived[target].push((source, unpack(words, step, bytes)));
         }
-        for (outcome, mut lists) in self.outcomes.iter_mut().zip(arrived) {
-            lists.sort_unstable_by_key(|list| list.0);
-            *outcome = Some(Ok(Arrivals { lists, first }));
+        for (outcome, lists) in self.outcomes.iter_mut().zip(arrived) {
+            *outcome = Some(Ok((lists, first)));
         }
         Ok(clocks)
     }

@@ -186,6 +186,8 @@ enum ReceiveState {
 struct Transfer<'p, 'r> {
     port: &'p MpiPort<'r>,
     pass: DirectPass,
+    target: Option<End>,
+    source: Option<End>,
     sends: SendState,
     receives: ReceiveState,
     /// Words that the source has announced.
@@ -193,6 +195,7 @@ struct Transfer<'p, 'r> {
 }
 
 /// Words that are read from, or written to.
+#[derive(Clone, Copy)]
 struct End {
     row: RawWords,
     /// Of announcements and words.
@@ -207,22 +210,20 @@ impl End {
 }
 
 impl<'p, 'r> Transfer<'p, 'r> {
-    fn target(&self) -> Option<End> {
-        let (rank, own) = (self.port.rank, self.port.id);
-        self.pass.outgoing.map(|(cell, row)| End {
+    fn new(port: &'p MpiPort<'r>, pass: &DirectPass) -> Self {
+        let (rank, own) = (port.rank, port.id);
+        let target = pass.outgoing.map(|(cell, row)| End {
             row,
             data: rank.message_of(MessageClass::Direct, (own, cell), Direction::Send),
             replies: rank.message_of(MessageClass::Reply, (cell, own), Direction::Receive),
-        })
-    }
-
-    fn source(&self) -> Option<End> {
-        let (rank, own) = (self.port.rank, self.port.id);
-        self.pass.incoming.map(|(cell, row)| End {
+        });
+        let source = pass.incoming.map(|(cell, row)| End {
             row,
             data: rank.message_of(MessageClass::Direct, (cell, own), Direction::Receive),
             replies: rank.message_of(MessageClass::Reply, (own, cell), Direction::Send),
-        })
+        });
+        let receives = if source.is_some() { ReceiveState::Waiting } else { ReceiveState::Done };
+        Self { port, pass: *pass, target, source, sends: SendState::Done, receives, found: 0 }
     }
 
     fn is_local(&self, end: &End) -> bool {
@@ -231,7 +232,7 @@ impl<'p, 'r> Transfer<'p, 'r> {
 
     /// Announces what is sent.
     fn start(&mut self) -> Result<(), MpiError> {
-        let Some(to) = self.target() else { return Ok(()) };
+        let Some(to) = self.target else { return Ok(()) };
         let whole = to.bytes() <= ANNOUNCED_BYTES || self.is_local(&to);
         let mut words = vec![to_u64(to.row.words) << 5 | to_u64(to.row.size) << 1];
         if whole {
@@ -254,7 +255,7 @@ impl<'p, 'r> Transfer<'p, 'r> {
     }
 
     fn advance_send(&mut self, tries: u32) -> Result<bool, RunError> {
-        let Some(to) = self.target() else { return Ok(false) };
+        let Some(to) = self.target else { return Ok(false) };
         let rank = self.port.rank;
         match &mut self.sends {
             SendState::Done => return Ok(false),
@@ -294,7 +295,7 @@ impl<'p, 'r> Transfer<'p, 'r> {
     }
 
     fn advance_receive(&mut self, tries: u32) -> Result<bool, RunError> {
-        let Some(from) = self.source() else { return Ok(false) };
+        let Some(from) = self.source else { return Ok(false) };
         let rank = self.port.rank;
         match &mut self.receives {
             ReceiveState::Done => return Ok(false),
@@ -361,7 +362,7 @@ impl<'p, 'r> Transfer<'p, 'r> {
 
     /// The run has failed: no words of the program may be under way any more.
     fn abandon(&mut self) {
-        let ranks = [self.source(), self.target()].map(|end| end.map_or(0, |end| end.data.rank));
+        let ranks = [self.source, self.target].map(|end| end.map_or(0, |end| end.data.rank));
         if let ReceiveState::Moving(request) = &mut self.receives {
             request.finish(ranks[0]);
         }
@@ -386,10 +387,7 @@ impl MpiPort<'_> {
     /// # Safety
     /// As there.
     pub(super) unsafe fn pass_over_ranks(&self, pass: &DirectPass) -> Result<usize, Stopped> {
-        let receives =
-            if pass.incoming.is_some() { ReceiveState::Waiting } else { ReceiveState::Done };
-        let mut transfer =
-            Transfer { port: self, pass: *pass, sends: SendState::Done, receives, found: 0 };
+        let mut transfer = Transfer::new(self, pass);
         self.noted(transfer.start())?;
         loop {
             if self.rank.has_stopped() {

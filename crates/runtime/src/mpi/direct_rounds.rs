@@ -11,28 +11,26 @@
 //! on the head has room for one of that length, up to [`MOST`]. So what repeats is one message for each
 //! pair of cells.
 //!
-//! All messages of a round are done when it ends. What it uses is kept for the next one, and so is
-//! the memory of lists that were sent, for lists that arrive.
+//! All messages of a round are done when it ends. What it uses is kept for the next one.
 //!
 //! Cells of the same rank send each other one message through the queue of the rank.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use conset_ir::convert::{to_u64, to_usize};
 use conset_ir::{CellId, Direction};
 
-use super::aligned_buffer::ALIGNMENT;
+use super::aligned_buffer::alignment;
 use super::message_queue::Address;
 use super::owned_bytes::OwnedBytes;
 use super::port::MpiPort;
 use super::raw_requests::{MessageSpec, PersistentRequests};
 use super::run::{MessageClass, WaitState};
 use crate::epochs::routing::{
-    Arrivals, ByteLists, ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, both, halves, pack,
+    ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeList, both, halves, pack,
 };
 use crate::error::{EpochUse, MpiError};
-use crate::word::bytes;
+use crate::word::{bytes, copy_bytes};
 
 /// Words of a head.
 const HEAD: usize = 4;
@@ -56,7 +54,7 @@ pub(super) struct DirectRounds {
     sources: Vec<usize>,
     /// Heads of this round that have come.
     received: usize,
-    /// Memory of lists that were sent.
+    /// Memory of lists that were sent by themselves, for those that arrive so.
     spare: Vec<Vec<u8>>,
 }
 
@@ -142,17 +140,6 @@ impl DirectRounds {
         Ok(Self { peers, outgrown: false, heads, sources, received: 0, spare: Vec::new() })
     }
 
-    /// Keeps the memory of a list that was sent.
-    fn reuse(&mut self, list: Cow<'_, [u8]>) {
-        if let Cow::Owned(mut list) = list
-            && list.capacity() > 0
-            && self.spare.len() < self.peers.len()
-        {
-            list.clear();
-            self.spare.push(list);
-        }
-    }
-
     /// Sends what there is for other cells; what it does not copy is under way.
     fn send(
         &mut self,
@@ -172,7 +159,6 @@ impl DirectRounds {
                 packet.extend(head);
                 pack(&list, WORD, &mut packet);
                 messages.send(to, packet)?;
-                self.reuse(list);
                 continue;
             };
             let fits = list.len() <= room_to;
@@ -180,13 +166,11 @@ impl DirectRounds {
             let (words, room) = message.split_at_mut(HEAD * WORD);
             words.copy_from_slice(bytes(&head));
             if fits {
-                room[..list.len()].copy_from_slice(&list);
+                copy_bytes(&mut room[..list.len()], &list);
             }
             let carried = if fits { list.len().div_ceil(WORD) } else { 0 };
             self.heads.resize_send(at, HEAD + carried);
-            if fits {
-                self.reuse(list);
-            } else {
+            if !fits {
                 self.peers[number].room_to = grown(room_to, list.len());
                 self.outgrown |= self.peers[number].room_to > room_to;
                 long.push((number, list.into_owned()));
@@ -202,7 +186,12 @@ impl DirectRounds {
     }
 
     /// Performs a round.
-    fn deliver(&mut self, port: &MpiPort<'_>, round: Round<'_>) -> RoundResult {
+    fn deliver(
+        &mut self,
+        port: &MpiPort<'_>,
+        round: Round<'_>,
+        take: &mut TakeList<'_>,
+    ) -> RoundResult {
         let Round { own, shape, mut lists, .. } = round;
         let (tries, comm) = (port.tries(), &port.rank.comm);
         let receives = self.heads.receives();
@@ -214,10 +203,9 @@ impl DirectRounds {
         let mut first = if lists.is_empty() { NOBODY } else { to_u64(own) };
         let before = lists.partition_point(|list| list.0 < own);
         lists.rotate_left(before);
-        let mut arrived = ByteLists::new();
         if lists.first().is_some_and(|list| list.0 == own) {
             let (place, list) = lists.remove(0);
-            arrived.push((place, list.into_owned()));
+            take(place, list);
         }
         let mut sends = port.noted(self.send(port, shape, first, lists))?;
         while self.received < receives {
@@ -243,11 +231,10 @@ impl DirectRounds {
             if length == 0 {
                 continue;
             }
-            let mut list = self.spare.pop().unwrap_or_default();
             if length <= room_from {
-                list.extend_from_slice(&head.bytes[..length]);
-                arrived.push((place, list));
+                take(place, head.bytes[..length].into());
             } else {
+                let list = self.spare.pop().unwrap_or_default();
                 let receive = OwnedBytes::receive(comm, list, length, from);
                 long.push((place, cell, port.noted(receive)?));
                 self.peers[self.sources[at]].room_from = grown(room_from, length);
@@ -266,7 +253,7 @@ impl DirectRounds {
                 Ok((heard, list)) => {
                     first = first.min(heard);
                     if !list.is_empty() {
-                        arrived.push((place, list));
+                        take(place, list.into());
                     }
                 }
                 Err(wrong) => return Ok(Err(wrong)),
@@ -275,12 +262,14 @@ impl DirectRounds {
         for (place, cell, mut message) in long {
             let done = || Ok(message.test(tries)?.then_some(()));
             port.wait_for(WaitState::Round(cell), done)?;
-            arrived.push((place, message.into_bytes()));
+            take(place, message.into_bytes().into());
         }
         while let Some((cell, mut message)) = sends.pop_front() {
             let done = || Ok(message.test(tries)?.then_some(()));
             port.wait_for(WaitState::Round(cell), done)?;
-            self.reuse(message.into_bytes().into());
+            if self.spare.len() < self.peers.len() {
+                self.spare.push(message.into_bytes());
+            }
         }
         let (mut at, count) = (receives, self.heads.count());
         while at < count {
@@ -290,9 +279,7 @@ impl DirectRounds {
             port.wait_for(WaitState::Round(target), done)?;
         }
         self.heads.all_sent();
-        arrived.sort_unstable_by_key(|list| list.0);
-        let first = (first != NOBODY).then(|| to_usize(first));
-        Ok(Ok(Arrivals { lists: arrived, first }))
+        Ok(Ok((first != NOBODY).then(|| to_usize(first))))
     }
 }
 
@@ -302,19 +289,21 @@ fn heads(
     peers: &mut [Peer],
     sources: &[usize],
 ) -> Result<PersistentRequests, MpiError> {
-    // Each begins with a line of a cache.
-    let words = |start: usize, room: usize| start..start + HEAD + room / WORD;
-    let line = ALIGNMENT / WORD;
+    // The words of a head after those that end there.
+    let words = |end: usize, room: usize| {
+        let start = end.next_multiple_of(alignment(HEAD * WORD + room) / WORD);
+        start..start + HEAD + room / WORD
+    };
     let (mut sends, mut receives, mut sent, mut received) = (Vec::new(), Vec::new(), 0, 0);
     for peer in peers.iter_mut().filter(|peer| peer.send.is_some()) {
         let words = words(sent, peer.room_to);
-        (peer.sent_at, sent) = (sent, words.end.next_multiple_of(line));
+        (peer.sent_at, sent) = (words.start, words.end);
         sends.push(MessageSpec { words, rank: peer.to.rank, tag: peer.to.tag });
     }
     for &source in sources {
         let peer = &mut peers[source];
         let words = words(received, peer.room_from);
-        (peer.received_at, received) = (received, words.end.next_multiple_of(line));
+        (peer.received_at, received) = (words.start, words.end);
         receives.push(MessageSpec { words, rank: peer.from.rank, tag: peer.from.tag });
     }
     let comm = &port.rank.comm;
@@ -323,12 +312,16 @@ fn heads(
 
 impl MpiPort<'_> {
     /// A direct round.
-    pub(super) fn deliver_directly(&mut self, round: Round<'_>) -> RoundResult {
+    pub(super) fn deliver_directly(
+        &mut self,
+        round: Round<'_>,
+        take: &mut TakeList<'_>,
+    ) -> RoundResult {
         let mut rounds = match self.rounds.take() {
             Some(rounds) => rounds,
             None => self.noted(DirectRounds::new(self, &round))?,
         };
-        let result = rounds.deliver(self, round);
+        let result = rounds.deliver(self, round, take);
         if matches!(result, Ok(Ok(_))) {
             self.rounds = Some(rounds);
         } else {

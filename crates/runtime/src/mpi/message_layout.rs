@@ -21,7 +21,7 @@ use conset_ir::{
     PhaseId, Piece, SetImage, Steps, step_stages,
 };
 
-use super::aligned_buffer::ALIGNMENT;
+use super::aligned_buffer::alignment;
 use super::ffi::to_c_int;
 use super::rank_map::RankMap;
 use super::raw_requests::MessageSpec;
@@ -373,12 +373,13 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// The message of a bundle, which begins at a line of a cache ([`super::aligned_buffer`]); the
-    /// buffer then has room for its head.
+    /// The message of a bundle, which begins where it is fast ([`super::aligned_buffer`]); the buffer
+    /// then has room for its head.
     fn push(&mut self, plan: &ExchangePlan<'_>, bundle: &Bundle, direction: Direction) {
         let head = plan.head;
-        self.room = self.room.next_multiple_of((ALIGNMENT / plan.size).max(1));
-        let words = self.room..self.room + head + bundle.words();
+        let count = head + bundle.words();
+        self.room = self.room.next_multiple_of((alignment(count * plan.size) / plan.size).max(1));
+        let words = self.room..self.room + count;
         self.heads.push((words.start, bundle.end(direction).cell));
         self.room += head;
         self.messages.push(MessageSpec { words, rank: bundle.rank, tag: bundle.tag });

@@ -13,7 +13,7 @@ use super::mismatch::CollectiveStep;
 use super::port::MpiPort;
 use super::run::{MessageClass, WaitState};
 use crate::Routing;
-use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, pack, unpack};
+use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, TakeList, pack, unpack};
 use crate::error::{CellError, EpochUse};
 use crate::port::{CellPort, RawWords, Stopped, UnpackFn};
 
@@ -25,14 +25,21 @@ const DIRECT: usize = 32;
 const SIZED: u64 = 0x7ff4_73ed_2d73_697a;
 
 impl MpiPort<'_> {
-    pub(super) fn deliver_round(&mut self, round: Round<'_>) -> RoundResult {
+    pub(super) fn deliver_round(
+        &mut self,
+        round: Round<'_>,
+        take: &mut TakeList<'_>,
+    ) -> RoundResult {
         self.rank.count_step(self.row, CollectiveStep::Round, self.call);
         let direct = match round.routing {
             Routing::Auto => round.live.len() <= DIRECT,
             Routing::Direct => true,
             Routing::Routed => false,
         };
-        if direct { self.deliver_directly(round) } else { round.route(self, Packing::Dense) }
+        match direct {
+            true => self.deliver_directly(round, take),
+            false => round.route(self, Packing::Dense, take),
+        }
     }
 
     /// # Safety

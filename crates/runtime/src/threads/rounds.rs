@@ -13,7 +13,7 @@ use conset_ir::CellId;
 
 use super::port::ThreadPort;
 use crate::call::Collective;
-use crate::epochs::routing::{Arrivals, ByteLists, ItemShape, Round, RoundResult};
+use crate::epochs::routing::{ByteLists, ItemShape, Round, RoundResult, TakeList};
 use crate::port::{RawWords, Stopped, UnpackFn};
 
 /// The lists that a cell was sent, with the places of their sources; by round.
@@ -39,7 +39,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ThreadPort<'_, '_> {
-    pub(super) fn deliver_round(&mut self, round: Round<'_>) -> RoundResult {
+    pub(super) fn deliver_round(
+        &mut self,
+        round: Round<'_>,
+        take: &mut TakeList<'_>,
+    ) -> RoundResult {
         self.check()?;
         self.rounds += 1;
         let (number, side) = (self.rounds, usize::from(self.rounds.is_multiple_of(2)));
@@ -63,12 +67,12 @@ impl ThreadPort<'_, '_> {
         }
         self.step(Collective::Round)?;
         self.barrier()?;
-        let mut lists = std::mem::take(&mut *lock(&self.state.mailboxes[self.id.index()].0[side]));
-        lists.sort_unstable_by_key(|list| list.0);
+        let lists = std::mem::take(&mut *lock(&self.state.mailboxes[self.id.index()].0[side]));
         let words = lists.iter().map(|list| list.1.len()).sum::<usize>();
         self.worker.moved(words / (round.shape.item_bytes() / round.shape.words.max(1)));
+        lists.into_iter().for_each(|(source, bytes)| take(source, bytes.into()));
         let first = lock(notes).first;
-        Ok(Ok(Arrivals { lists, first }))
+        Ok(Ok(first))
     }
 
     /// # Safety

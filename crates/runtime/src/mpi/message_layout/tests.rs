@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::*;
 use conset_ir::Machine;
 
-/// Connections of 3 to 130 words between all pairs of 5 cells, the same words each way.
+/// Connections of 3 to 730 words between all pairs of 5 cells, the same words each way.
 fn all_pairs() -> SetImage {
     let cells = (0..5).map(CellId);
     let pairs = cells.clone().flat_map(|a| cells.clone().map(move |b| (a, b)));
-    let words = |a: CellId, b: CellId| 3 + 127 * (a.0 + b.0) / 7;
+    let words = |a: CellId, b: CellId| 3 + 727 * (a.0 + b.0) / 7;
     let connections =
         pairs.filter(|(a, b)| a != b).map(|(a, b)| Connection::new(a, b, words(a, b)));
     let set = ConnectionSet::new("pairs", connections.collect()).unwrap();
@@ -33,7 +33,8 @@ fn messages_begin_at_lines_of_the_cache_and_do_not_overlap() {
             let (messages, runs, _) = layout_sends(0, &plan, bundles, &out(cell), &mut local);
             let mut end = 0;
             for message in &messages.messages {
-                assert!((message.words.start * size).is_multiple_of(ALIGNMENT));
+                let (start, bytes) = (message.words.start * size, message.words.len() * size);
+                assert!(start.is_multiple_of(alignment(bytes)));
                 assert!(message.words.start >= end && message.words.end <= messages.room);
                 end = message.words.end;
                 count += 1;
