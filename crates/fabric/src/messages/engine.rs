@@ -15,8 +15,9 @@
 //! * Messages in different pools of a link share the link word by word.
 //!
 //! No message is dropped and none times out, except by faults of the hardware (`messages/faults.rs`).
-//! The driver submits messages ([`MessageEngine::send`]), allows cells to receive a number of messages ([`MessageEngine::receive`]) and runs the machine
-//! until messages have left or were received.
+//! The driver submits messages ([`MessageEngine::send`]), allows cells to receive a number of
+//! messages ([`MessageEngine::receive`]) and runs the machine until messages have left or were
+//! received.
 
 use std::sync::Arc;
 

@@ -37,6 +37,11 @@ const HEAD: usize = 3;
 /// In place of the first sender: nobody has sent.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
+/// The place of the first cell that sends, if any does.
+pub(crate) fn known(first: u64) -> Option<usize> {
+    (first != NOBODY).then(|| to_usize(first))
+}
+
 /// What the items of an epoch are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ItemShape {
@@ -224,7 +229,7 @@ impl Round<'_> {
             distance *= 2;
         }
         held.into_iter().for_each(|parcel| take(parcel.source, parcel.bytes.into()));
-        Ok(Ok((first != NOBODY).then(|| to_usize(first))))
+        Ok(Ok(known(first)))
     }
 }
 

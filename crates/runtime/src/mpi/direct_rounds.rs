@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-use conset_ir::convert::{to_u64, to_usize};
+use conset_ir::convert::to_u64;
 use conset_ir::{CellId, Direction};
 
 use super::aligned_buffer::alignment;
@@ -27,7 +27,7 @@ use super::port::MpiPort;
 use super::raw_requests::{MessageSpec, PersistentRequests};
 use super::run::{MessageClass, WaitState};
 use crate::epochs::routing::{
-    ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeList, both, halves, pack,
+    ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeList, both, halves, known, pack,
 };
 use crate::error::{EpochUse, MpiError};
 use crate::word::{bytes, copy_bytes};
@@ -279,7 +279,7 @@ impl DirectRounds {
             port.wait_for(WaitState::Round(target), done)?;
         }
         self.heads.all_sent();
-        Ok(Ok((first != NOBODY).then(|| to_usize(first))))
+        Ok(Ok(known(first)))
     }
 }
 
