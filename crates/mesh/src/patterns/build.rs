@@ -4,8 +4,10 @@
 //! above the limit is rejected before it uses memory), and adds them. A *position* is a position in
 //! the grid of cells (`cells`).
 
+use std::cmp::Reverse;
+
 use conset_ir::convert::{index, to_f64, to_i64, to_u64, to_usize, truncate};
-use conset_ir::{CellId, Connection, ConnectionId, Result, limits};
+use conset_ir::{CellId, Connection, ConnectionId, Result, binomial, limits};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -386,10 +388,8 @@ pub(super) fn reduction_tree(
     for (parent, child) in edges {
         let sent = builder.send(ranked(child), ranked(parent));
         up[child] = sent;
-        // The children of `child` are those whose lowest bit, below its own, was cleared.
-        for bit in 0..child.trailing_zeros() {
-            let received = up.get(child + (1 << bit)).copied().flatten();
-            if let (Some(before), Some(after)) = (received, sent) {
+        for below in binomial::children(child, count) {
+            if let (Some(before), Some(after)) = (up[below], sent) {
                 builder.order.push((before, after));
             }
         }
@@ -475,17 +475,10 @@ fn gray_number(position: usize, axes: &[(usize, usize)]) -> usize {
 }
 
 /// The edges `(parent, child)` of the binomial tree over ranks 0 to count - 1 with root 0, the longest
-/// edges first. The parent of a rank is the rank with its lowest set bit cleared.
+/// edges first.
 fn binomial_edges(count: usize) -> Vec<(usize, usize)> {
-    let mut edges = Vec::with_capacity(count - 1);
-    let mut length = count.next_power_of_two() / 2;
-    while length > 0 {
-        for parent in (0..count).step_by(2 * length) {
-            if parent + length < count {
-                edges.push((parent, parent + length));
-            }
-        }
-        length /= 2;
-    }
+    let edge = |child| binomial::parent(child).map(|parent| (parent, child));
+    let mut edges: Vec<(usize, usize)> = (0..count).filter_map(edge).collect();
+    edges.sort_by_key(|&(parent, child)| Reverse(child - parent));
     edges
 }
