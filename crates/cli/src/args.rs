@@ -314,6 +314,7 @@ Only a conset that was built with the feature `mpi` can measure.")]
     #[command(after_help = "\
 Example: conset soak --programs 10000 --seed 7
          conset soak --hours 8 -o failures
+         mpirun -n 3 conset soak --mpi --programs 10000
 A program that fails is shrunk and written as DIR/soak-SEED.cset, and the exit code is then 1.
 Ctrl-C ends the run after the program in progress; a second one ends it at once.")]
     Soak(SoakArgs),

@@ -44,6 +44,14 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// What was asked for needs MPI, and this program was built without it.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn without_mpi() -> Self {
+        let how = "this conset was built without MPI; build it with the feature `mpi` (cargo install --path \
+                   crates/cli --features mpi) and start it by the launcher of MPI";
+        CliError::Rejected(how.to_owned())
+    }
+
     /// An input error in the bytes of a file.
     pub(crate) fn in_source(error: InputError, bytes: &[u8]) -> Self {
         let line = line_at(&error.at, bytes);

@@ -1,4 +1,5 @@
-//! `conset tune` in jobs of several ranks: the machine file that it writes is one that compiles.
+//! Subcommands in jobs of several ranks: the machine file that `conset tune` writes is one that compiles, and
+//! the cells of random programs (`conset soak --mpi`) receive what they should.
 
 #![cfg(feature = "mpi")]
 
@@ -69,4 +70,19 @@ fn what_cannot_be_measured_is_an_error_of_one_rank() {
         assert!(!output.status.success() && text.matches(says).count() == 1, "{text}");
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn cells_of_random_programs_receive_every_word() {
+    let folder = tempfile::tempdir().unwrap();
+    for ranks in ["2", "5"] {
+        let output = job(folder.path(), ranks, "soak --mpi --programs 60 --seed 500 --json");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_str(&text).expect("one rank prints");
+        assert_eq!(report["programs"], 60);
+        for (what, least) in [("transports", 30), ("steps", 30)] {
+            assert!(report[what].as_u64() >= Some(least), "{what}: {report}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Generator of random cases: small, valid, and including the limits of valid values.
 //!
 //! Half or full duplex; any topology, with dead cells and links; connections of a cell to itself;
-//! equal and unequal numbers of words, up to the limit of 2^30; several sets; orders; minimum and
-//! maximum values of the machine's parameters; both algorithms and both objectives.
+//! equal and unequal numbers of words, up to the limit of 2^30; several sets; orders; required bandwidths
+//! and latencies; lists of nodes; minimum and maximum values of the machine's parameters; both algorithms and
+//! both objectives.
 //!
 //! An exchange takes less than 2^60 clocks: slow machines do not get very large numbers of words.
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use conset::ir::convert::to_u32;
 use conset::ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Parameters,
-    Program, Protocol, Topology, limits, text,
+    CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, NodeLists,
+    Parameters, Program, Protocol, Topology, limits, text,
 };
 use conset::{Algorithm, CompileOptions, Objective};
 
@@ -317,6 +318,59 @@ fn set(
             order.push((ConnectionId(before), ConnectionId(u.int_in_range(before + 1..=last)?)));
         }
     }
+    let plain = kind == CaseKind::HalfDuplexToItself;
+    if !plain && u.ratio(1, 8)? {
+        require(u, machine, &mut connections)?;
+    }
+    let nodes = if !plain && u.ratio(1, 3)? { node_lists(u, &connections)? } else { None };
     let set = ConnectionSet::new(format!("s{row}"), connections).expect("small and valid");
-    Ok(set.with_order(order).expect("the order has no cycle"))
+    let set = set.with_order(order).expect("the order has no cycle");
+    Ok(match nodes {
+        Some(nodes) => set.with_nodes(nodes).expect("one node for each word"),
+        None => set,
+    })
+}
+
+/// Makes some connections require a bandwidth or a latency, which may be more than the machine has.
+fn require(
+    u: &mut Unstructured<'_>,
+    machine: &Machine,
+    connections: &mut [Connection],
+) -> Result<()> {
+    let parameters = machine.parameters();
+    let [access, link] = [parameters.access_clocks_per_word, parameters.link_clocks_per_word];
+    let most = (1000 / access.max(link)).max(1);
+    for connection in connections {
+        if u.ratio(1, 3)? {
+            // What a route has for itself, or a part of it that leaves room for others.
+            connection.min_bandwidth = Some((most / u.int_in_range(1..=8)?).max(1));
+        }
+        if u.ratio(1, 3)? {
+            let (links, sharing) = (u.int_in_range(0..=8u32)?, u.int_in_range(1..=4u32)?);
+            let latency = 2 * u64::from(access) + u64::from(links * sharing) * u64::from(link);
+            connection.max_latency = Some(u32::try_from(latency).unwrap_or(u32::MAX).max(1));
+        }
+    }
+    Ok(())
+}
+
+/// Sets with more words get no lists of nodes.
+const MAX_NODES: u32 = 1 << 10;
+
+/// Nodes for the words of connections: those of a halo, where each cell sends some of its own, or those
+/// that cells share. Connections of a cell may send the same nodes.
+fn node_lists(u: &mut Unstructured<'_>, connections: &[Connection]) -> Result<Option<NodeLists>> {
+    if connections.iter().map(|connection| u64::from(connection.words)).sum::<u64>()
+        > MAX_NODES.into()
+    {
+        return Ok(None);
+    }
+    let are_shared: bool = u.arbitrary()?;
+    let list = |connection: &Connection| -> Result<Vec<u32>> {
+        let own = if are_shared { 0 } else { connection.source.0 * 2 * MAX_NODES };
+        let first = own + u.int_in_range(0..=8)?;
+        Ok((first..first + connection.words).collect())
+    };
+    let lists = connections.iter().map(list).collect::<Result<Vec<_>>>()?;
+    Ok(Some(NodeLists::from_lists(lists.iter().map(Vec::as_slice))))
 }

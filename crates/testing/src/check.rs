@@ -4,15 +4,14 @@
 //! left. The checker rejects no plan and accepts the result. No run and no prediction is below a
 //! bound. Every word arrives, on the fabric and on threads.
 
-use std::sync::Arc;
-
 use conset::fabric::Trace;
-use conset::ir::convert::{index, to_u64};
-use conset::ir::{ConnectionId, ConnectionSet, Direction, Image, Program};
+use conset::ir::convert::index;
+use conset::ir::{ConnectionSet, Direction, Program};
 use conset::{CompileError, Compiled, Compiler, run};
-use conset_runtime::{ThreadOptions, Transport, World};
+use conset_runtime::{ThreadOptions, Transport};
 
 use crate::case::Case;
+use crate::cell_programs::every_word;
 
 /// The largest number of words of a program that is run: buffers hold every word, however fast the
 /// fabric skips.
@@ -35,8 +34,13 @@ pub fn check(case: &Case) {
         runs(&compiled, case.options.seed);
     }
     if words <= MAX_EXAMINED_WORDS {
-        every_word(compiled.image(), &case.program);
+        every_word(compiled.image(), &case.program, &transports());
     }
+}
+
+/// The transports of this process.
+pub(crate) fn transports() -> [Transport; 2] {
+    [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))]
 }
 
 /// The words of all sets.
@@ -95,45 +99,5 @@ fn keeps_order(set: &ConnectionSet, trace: &Trace) {
         let received = streams(before, Direction::Receive).map(|stream| stream.close).max();
         let sent = streams(after, Direction::Send).map(|stream| stream.open).min();
         assert!(received <= sent, "{after} left at {sent:?}, {before} came in at {received:?}");
-    }
-}
-
-/// Runs an image by cell programs, on the fabric and on threads. Every cell sends words that identify
-/// themselves and compares all words that it receives.
-///
-/// # Panics
-/// If a word is wrong.
-pub(crate) fn every_word(image: &Arc<Image>, program: &Program) {
-    for transport in [Transport::Fabric, Transport::Threads(ThreadOptions::workers(2))] {
-        every_word_on(&World::new(image.clone()).on(transport), program);
-    }
-}
-
-fn every_word_on(world: &World, program: &Program) {
-    let word =
-        |connection: ConnectionId, number: usize| (u64::from(connection.0) << 32) + to_u64(number);
-    let row = |set: &ConnectionSet, connection: ConnectionId| -> Vec<u64> {
-        let words = index(set.get(connection).words);
-        (0..words).map(|number| word(connection, number)).collect()
-    };
-    let (_, report) = world
-        .try_run(|cell| {
-            for set in program.sets() {
-                let rows = |ids: &[ConnectionId]| -> Vec<Vec<u64>> {
-                    ids.iter().map(|&id| row(set, id)).collect()
-                };
-                let outgoing = rows(cell.connections_out(set.name())?);
-                let expected = rows(cell.connections_in(set.name())?);
-                let mut incoming: Vec<Vec<u64>> =
-                    expected.iter().map(|words| vec![u64::MAX; words.len()]).collect();
-                cell.exchange(set.name(), &outgoing, &mut incoming)?;
-                assert_eq!(incoming, expected, "at {}", cell.id());
-            }
-            Ok(())
-        })
-        .expect("the run has no error");
-    // By steps the fabric counts the words of messages: those that are passed on several times.
-    if !world.image().is_steps() {
-        assert_eq!(report.words, words(program));
     }
 }

@@ -7,7 +7,7 @@
 //! second simulator too. [`fault_matrix`] runs them with faults of the hardware. [`mod@readers`] has the functions of all fuzz targets (`fuzz/`), and [`corpus`] the files of
 //! their inputs.
 //!
-//! Not generated: required bandwidths and latencies, machines with more than 64 cells.
+//! Not generated: machines with more than 64 cells.
 //!
 //! # Example
 //!
@@ -21,6 +21,7 @@
 #![warn(clippy::as_conversions)]
 
 mod case;
+mod cell_programs;
 mod check;
 pub mod compare;
 pub mod corpus;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use conset::CompileOptions;
 use conset::ir::convert::{index, to_u32, to_u64};
 use conset::ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Parameters, Program,
-    Protocol, Topology,
+    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, NodeLists, Parameters,
+    Program, Protocol, Topology,
 };
 
 use crate::case::Case;
@@ -47,6 +47,8 @@ pub fn shrink(case: &Case, tries: u32, fails: &mut dyn FnMut(&Case) -> bool) -> 
 struct SetPieces {
     connections: Vec<Connection>,
     order: Vec<(u32, u32)>,
+    /// The nodes of each connection; none for a set without lists.
+    nodes: Vec<Vec<u32>>,
 }
 
 /// A case as lists and numbers.
@@ -66,6 +68,9 @@ impl Pieces {
         let pieces = |set: &Arc<ConnectionSet>| SetPieces {
             connections: set.connections().to_vec(),
             order: set.order().iter().map(|pair| (pair.0.0, pair.1.0)).collect(),
+            nodes: set.nodes().map_or_else(Vec::new, |nodes| {
+                set.iter().map(|(id, _)| nodes.of(id).to_vec()).collect()
+            }),
         };
         Self {
             topology: machine.topology().clone(),
@@ -84,7 +89,15 @@ impl Pieces {
         let set = |(row, set): (usize, &SetPieces)| {
             let order = set.order.iter().map(|&(a, b)| (ConnectionId(a), ConnectionId(b)));
             let built = ConnectionSet::new(format!("s{row}"), set.connections.clone()).ok()?;
-            let built = built.with_order(order.collect()).ok()?;
+            let mut built = built.with_order(order.collect()).ok()?;
+            if !set.nodes.is_empty() {
+                let words = |(nodes, connection): (&'_ Vec<u32>, &Connection)| {
+                    nodes[..index(connection.words)].to_vec()
+                };
+                let lists: Vec<_> = set.nodes.iter().zip(&set.connections).map(words).collect();
+                let lists = NodeLists::from_lists(lists.iter().map(Vec::as_slice));
+                built = built.with_nodes(lists).ok()?;
+            }
             built.check_machine(&machine).ok()?;
             Some(Arc::new(built))
         };
@@ -132,8 +145,17 @@ impl Pieces {
                 }
                 return Some(smaller);
             }
-            if is(1).is_some() {
-                smaller.sets[set].order.clear();
+            if let Some(what) = is(3) {
+                let of = &mut smaller.sets[set];
+                match what {
+                    0 => of.order.clear(),
+                    1 => of.nodes.clear(),
+                    _ => {
+                        for connection in &mut of.connections {
+                            (connection.min_bandwidth, connection.max_latency) = (None, None);
+                        }
+                    }
+                }
                 return Some(smaller);
             }
         }
@@ -201,6 +223,9 @@ impl SetPieces {
         let end = end.min(self.connections.len());
         let removed = to_u64(end.saturating_sub(start));
         self.connections.drain(start.min(end)..end);
+        if !self.nodes.is_empty() {
+            self.nodes.drain(start.min(end)..end);
+        }
         let gone = |id: u32| (start..end).contains(&index(id));
         self.order.retain(|&(a, b)| !gone(a) && !gone(b));
         let shift = |id: &mut u32| {

@@ -12,8 +12,10 @@
 //! | fuse | the sets are merged if that is faster; the result is correct |
 //! | messages | every word arrives as a message, in any order of sending |
 //! | steps | step plans are accepted by the checker, deliver every word, and are not below their bound |
-//! | transports | cell programs see every word, on the fabric and on threads, by phases and by steps |
+//! | transports | cell programs see every word, on the fabric and on threads, by phases, by steps, and by plans of which several are under way |
 //! | second simulator | small programs take the same clocks and deliver the same words there ([`compare`]) |
+//!
+//! Over MPI, whose ranks are other processes, only the cell programs run ([`cell_programs`]).
 //!
 //! A failure is a panic of one of these; [`program`] catches it. [`crate::shrink()`] then looks for a smaller program
 //! that still fails.
@@ -29,8 +31,10 @@ use conset::ir::convert::to_u32;
 use conset::ir::{CellId, Connection, ConnectionSet, Document, LinkId, Machine, Program, binary};
 use conset::steps::{StepCompiler, StepExecutionError};
 use conset::{CompileError, Compiled, Compiler};
+use conset_runtime::Transport;
 
 use crate::case::{Case, CaseKind, next};
+use crate::cell_programs::every_word;
 use crate::check::{self, MAX_EXAMINED_WORDS, MAX_RUN_WORDS};
 use crate::compare;
 use crate::forms;
@@ -203,6 +207,40 @@ pub fn program(seed: u64) -> Result<SoakCounts, Box<(Case, String)>> {
     }
 }
 
+/// Only runs the cell programs of a seed, by phases and by steps, on one transport. Over MPI it is collective: every
+/// rank of the job makes the same program.
+///
+/// # Errors
+/// What failed.
+pub fn cell_programs(seed: u64, transport: &Transport) -> Result<SoakCounts, String> {
+    caught(|| {
+        let mut counts = SoakCounts { programs: 1, ..SoakCounts::default() };
+        let case = counts.times.of(Stage::Generate, || Case::of_seed(seed, CaseKind::Soak));
+        let Case { machine, program, options } = &case;
+        if check::words(program) > MAX_EXAMINED_WORDS {
+            return counts;
+        }
+        let transports = std::slice::from_ref(transport);
+        let compile = || check::compiles(Compiler::new(machine), &case, program);
+        match counts.times.of(Stage::Compile, compile) {
+            Some(compiled) => {
+                let run = || every_word(compiled.image(), program, transports);
+                counts.times.of(Stage::Transports, run);
+                counts.transports += 1;
+            }
+            None => counts.refused += 1,
+        }
+        let compiler = StepCompiler::new(machine).max_plans(2).seed(options.seed);
+        let compile = || compiler.compile(program, &mut |_| ());
+        // Not all pairs of cells have a route on which messages cannot deadlock.
+        if let Ok(steps) = counts.times.of(Stage::Steps, compile) {
+            counts.times.of(Stage::Transports, || every_word(steps.image(), program, transports));
+            counts.steps += 1;
+        }
+        counts
+    })
+}
+
 /// Does everything with a case.
 ///
 /// # Errors
@@ -264,7 +302,9 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
         counts.compared += 1;
     }
     if words <= MAX_EXAMINED_WORDS && choices.one_of(5, 4) {
-        counts.times.of(Stage::Transports, || check::every_word(compiled.image(), program));
+        counts.times.of(Stage::Transports, || {
+            every_word(compiled.image(), program, &check::transports());
+        });
         counts.transports += 1;
     }
     if choices.one_of(6, 3) {
@@ -277,7 +317,12 @@ fn everything(case: &Case, choices: Choices) -> SoakCounts {
     counts
 }
 
+/// The plans of merged sets: a whole search has been made for the sets one by one, and finds no other errors here.
+const MAX_FUSED_PLANS: u32 = 3;
+
 fn fused(case: &Case, choices: Choices, counts: &mut SoakCounts) {
+    let plans = case.options.max_plans.map_or(MAX_FUSED_PLANS, |plans| plans.min(MAX_FUSED_PLANS));
+    let case = &Case { options: case.options.clone().max_plans(plans), ..case.clone() };
     let Case { machine, program, options } = case;
     let names = program.sets().iter().map(|set| set.name());
     let fused = counts.times.of(Stage::Fuse, || {
@@ -363,7 +408,9 @@ fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
         Err(other) => panic!("steps: {other}"),
     }
     if check::words(&case.program) <= MAX_EXAMINED_WORDS && choices.one_of(9, 3) {
-        counts.times.of(Stage::Transports, || check::every_word(steps.image(), &case.program));
+        counts.times.of(Stage::Transports, || {
+            every_word(steps.image(), &case.program, &check::transports());
+        });
         counts.transports += 1;
     }
 }

@@ -78,6 +78,10 @@ fn the_programs_cover_the_documented_range() {
     many("an empty set", 5, &|c| c.program.sets().iter().any(|set| set.is_empty()));
     many("a dead cell", 20, &|c| !c.machine.dead_cells().is_empty());
     many("dead links", 20, &|c| !c.machine.dead_links().is_empty());
+    let any_bandwidth = |c: &Connection| c.min_bandwidth.is_some();
+    many("required bandwidths", 50, &|c| any(c, &any_bandwidth));
+    many("required latencies", 50, &|c| any(c, &|connection| connection.max_latency.is_some()));
+    many("lists of nodes", 50, &|c| c.program.sets().iter().any(|set| set.nodes().is_some()));
     many("fewest phases", 50, &|c| c.options.objective == Objective::Phases);
     many("the paper's algorithm", 20, &|c| c.options.algorithm == Algorithm::Paper);
     let parameters = ["stream_setup", "t_sync", "t_phase", "streams", "channel_depth"];

@@ -38,6 +38,10 @@ pub(crate) struct SoakArgs {
         allow_negative_numbers = true
     )]
     pub(crate) max_failures: usize,
+    /// Run only the programs of cells, on the ranks of an MPI job: start it by mpirun. The first failure ends
+    /// the job.
+    #[arg(long, conflicts_with_all = ["hours", "max_failures", "output"])]
+    pub(crate) mpi: bool,
     /// Folder for failing programs, created if necessary.
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub(crate) output: PathBuf,

@@ -1,4 +1,6 @@
 //! `conset soak`: random programs, one after another, through everything that can be done with them.
+//!
+//! With `--mpi` every rank of a job goes through the same programs, and their cells are distributed to the ranks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -52,6 +54,41 @@ struct SoakReport {
     failures: Vec<SoakFailure>,
 }
 
+impl SoakReport {
+    /// The report of a run without failures that was not interrupted.
+    fn new(
+        (first_seed, last_seed): (u64, Option<u64>),
+        counts: &SoakCounts,
+        time: Duration,
+        slowest: Option<(Duration, u64)>,
+    ) -> Self {
+        let seconds = time.as_secs_f64();
+        Self {
+            first_seed,
+            last_seed,
+            programs: counts.programs,
+            refused: counts.refused,
+            runs: counts.runs,
+            words: counts.words,
+            files: counts.files,
+            threads: counts.threads,
+            reused: counts.reused,
+            fused: counts.fused,
+            messages: counts.messages,
+            steps: counts.steps,
+            transports: counts.transports,
+            compared: counts.compared,
+            seconds,
+            times: counts.times.rows().map(|(what, time)| (what, time.as_secs_f64())).into(),
+            programs_per_hour: truncate(to_f64(counts.programs) * 3600.0 / seconds.max(1e-3)),
+            slowest_seed: slowest.map(|slowest| slowest.1),
+            slowest_seconds: slowest.map_or(0.0, |slowest| slowest.0.as_secs_f64()),
+            interrupted: false,
+            failures: Vec::new(),
+        }
+    }
+}
+
 /// A program that failed.
 #[derive(Serialize)]
 struct SoakFailure {
@@ -63,6 +100,9 @@ struct SoakFailure {
 }
 
 pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> {
+    if args.mpi {
+        return over_mpi(args, terminal);
+    }
     let mut bar = ProgressDisplay::new(terminal.quiet);
     bar.observe(Progress::Stage("running programs"));
     let search = Search::begin(true);
@@ -72,20 +112,16 @@ pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> 
     let most = args.programs.or(limit.is_none().then_some(DEFAULT_PROGRAMS)).unwrap_or(u64::MAX);
     let mut counts = SoakCounts::default();
     let mut failures = Vec::new();
-    let mut slowest: Option<(Duration, u64)> = None;
+    let mut slowest = None;
     let mut last_seed = None;
-    let seeds = (args.seed..=u64::MAX).zip(0..most).map(|(seed, _)| seed);
-    for seed in seeds {
+    for seed in seeds(args, most) {
         let is_over = limit.is_some_and(|limit| begin.elapsed() >= limit);
         if is_over || interrupt.is_requested() || failures.len() == args.max_failures {
             break;
         }
         let start = Instant::now();
         let outcome = soak::program(seed);
-        let time = start.elapsed();
-        if slowest.is_none_or(|(slowest, _)| time > slowest) {
-            slowest = Some((time, seed));
-        }
+        slowest = slowest.max(Some((start.elapsed(), seed)));
         last_seed = Some(seed);
         match outcome {
             Ok(done) => counts.add(&done),
@@ -97,30 +133,8 @@ pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> 
         bar.observe(Progress::Done { done: counts.programs, total: most.max(counts.programs) });
     }
     drop(bar);
-    let seconds = begin.elapsed().as_secs_f64();
-    let report = SoakReport {
-        first_seed: args.seed,
-        last_seed,
-        programs: counts.programs,
-        refused: counts.refused,
-        runs: counts.runs,
-        words: counts.words,
-        files: counts.files,
-        threads: counts.threads,
-        reused: counts.reused,
-        fused: counts.fused,
-        messages: counts.messages,
-        steps: counts.steps,
-        transports: counts.transports,
-        compared: counts.compared,
-        seconds,
-        times: counts.times.rows().map(|(what, time)| (what, time.as_secs_f64())).into(),
-        programs_per_hour: truncate(to_f64(counts.programs) * 3600.0 / seconds.max(1e-3)),
-        slowest_seed: slowest.map(|slowest| slowest.1),
-        slowest_seconds: slowest.map_or(0.0, |slowest| slowest.0.as_secs_f64()),
-        interrupted: interrupt.is_requested(),
-        failures,
-    };
+    let mut report = SoakReport::new((args.seed, last_seed), &counts, begin.elapsed(), slowest);
+    (report.interrupted, report.failures) = (interrupt.is_requested(), failures);
     terminal.print(&report, |out| write_report(out, &report))?;
     match report.failures.len() {
         0 => Ok(()),
@@ -129,6 +143,46 @@ pub(crate) fn run(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> 
             Err(CliError::Rejected(format!("{programs} failed; please report the written files")))
         }
     }
+}
+
+/// The seeds of at most so many programs.
+fn seeds(args: &SoakArgs, most: u64) -> impl Iterator<Item = u64> + use<> {
+    (args.seed..=u64::MAX).zip(0..most).map(|(seed, _)| seed)
+}
+
+/// All ranks run the programs; rank 0 reports. A failure within a run is one on all ranks, and any other would leave
+/// them waiting for each other, so it ends the job.
+#[cfg(feature = "mpi")]
+fn over_mpi(args: &SoakArgs, terminal: &Terminal) -> Result<(), CliError> {
+    use conset_runtime::Transport;
+    use conset_runtime::mpi::Comm;
+
+    let comm = Comm::world().map_err(|error| CliError::Rejected(error.to_string()))?;
+    let transport = Transport::Mpi(comm.clone());
+    let (begin, mut slowest, mut last_seed) = (Instant::now(), None, None);
+    let mut counts = SoakCounts::default();
+    for seed in seeds(args, args.programs.unwrap_or(DEFAULT_PROGRAMS)) {
+        let start = Instant::now();
+        match soak::cell_programs(seed, &transport) {
+            Ok(done) => counts.add(&done),
+            Err(message) => {
+                comm.abort_because(&format!("the program of seed {seed} failed: {message}"))
+            }
+        }
+        slowest = slowest.max(Some((start.elapsed(), seed)));
+        last_seed = Some(seed);
+    }
+    if comm.rank() > 0 {
+        return Ok(());
+    }
+    let report = SoakReport::new((args.seed, last_seed), &counts, begin.elapsed(), slowest);
+    terminal.print(&report, |out| write_report(out, &report))?;
+    Ok(())
+}
+
+#[cfg(not(feature = "mpi"))]
+fn over_mpi(_: &SoakArgs, _: &Terminal) -> Result<(), CliError> {
+    Err(CliError::without_mpi())
 }
 
 /// Shrinks a failing program and writes it.

@@ -28,7 +28,5 @@ pub(crate) fn run(args: &TuneArgs, terminal: &Terminal) -> Result<(), CliError> 
 #[cfg(not(feature = "mpi"))]
 pub(crate) fn run(args: &TuneArgs, _: &Terminal) -> Result<(), CliError> {
     machines::check_name(&args.output)?;
-    let how = "this conset was built without MPI; build it with the feature `mpi` (cargo install --path \
-               crates/cli --features mpi) and start it by the launcher of MPI";
-    Err(CliError::Rejected(how.to_owned()))
+    Err(CliError::without_mpi())
 }
