@@ -15,8 +15,6 @@
 //!
 //! Cells of the same rank send each other one message through the queue of the rank.
 
-use std::collections::VecDeque;
-
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, Direction};
 
@@ -30,6 +28,7 @@ use crate::epochs::routing::{
     ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeList, both, halves, known, pack,
 };
 use crate::error::{EpochUse, MpiError};
+use crate::port::Stopped;
 use crate::word::{bytes, copy_bytes};
 
 /// Words of a head.
@@ -39,6 +38,9 @@ const HEAD: usize = 4;
 const ROOM: usize = 1 << 10;
 const MOST: usize = 1 << 14;
 const WORD: usize = size_of::<u64>();
+
+/// What comes of taking lists, or what a sender did wrong, unless the run has ended.
+type Taken<T> = Result<Result<T, EpochUse>, Stopped>;
 
 /// What a cell keeps for its direct rounds.
 pub(super) struct DirectRounds {
@@ -147,7 +149,7 @@ impl DirectRounds {
         shape: ItemShape,
         first: u64,
         lists: SentLists<'_>,
-    ) -> Result<VecDeque<(CellId, OwnedBytes)>, MpiError> {
+    ) -> Result<Vec<(CellId, OwnedBytes)>, MpiError> {
         let (comm, messages) = (&port.rank.comm, &port.rank.messages);
         let (mut lists, mut long) = (lists.into_iter().peekable(), Vec::new());
         for number in 0..self.peers.len() {
@@ -193,13 +195,11 @@ impl DirectRounds {
         take: &mut TakeList<'_>,
     ) -> RoundResult {
         let Round { own, shape, mut lists, .. } = round;
-        let (tries, comm) = (port.tries(), &port.rank.comm);
-        let receives = self.heads.receives();
         if std::mem::take(&mut self.outgrown) {
             self.heads = port.noted(heads(port, &mut self.peers, &self.sources))?;
         }
         self.received = 0;
-        port.noted(self.heads.start(0..receives))?;
+        port.noted(self.heads.start(0..self.heads.receives()))?;
         let mut first = if lists.is_empty() { NOBODY } else { to_u64(own) };
         let before = lists.partition_point(|list| list.0 < own);
         lists.rotate_left(before);
@@ -207,7 +207,25 @@ impl DirectRounds {
             let (place, list) = lists.remove(0);
             take(place, list);
         }
-        let mut sends = port.noted(self.send(port, shape, first, lists))?;
+        let sends = port.noted(self.send(port, shape, first, lists))?;
+        self.await_heads(port)?;
+        let long = match self.take_short(port, shape, &mut first, take)? {
+            Ok(long) => long,
+            Err(wrong) => return Ok(Err(wrong)),
+        };
+        if let Err(wrong) = self.take_of_rank(port, shape, &mut first, take)? {
+            return Ok(Err(wrong));
+        }
+        for (place, cell, message) in long {
+            take(place, port.completed(cell, message)?.into());
+        }
+        self.complete_sends(port, sends)?;
+        Ok(Ok(known(first)))
+    }
+
+    /// Waits for the heads of cells on other ranks.
+    fn await_heads(&mut self, port: &MpiPort<'_>) -> Result<(), Stopped> {
+        let (receives, tries) = (self.heads.receives(), port.tries());
         while self.received < receives {
             let before = self.received;
             let source = self.peers[self.sources[before]].cell;
@@ -217,16 +235,27 @@ impl DirectRounds {
             })?;
         }
         self.heads.received_all();
+        Ok(())
+    }
+
+    /// Takes the lists that are in the heads of other ranks, and begins to receive the others, which it returns with
+    /// their places and senders. `first` becomes the place of the first cell that any head names.
+    fn take_short(
+        &mut self,
+        port: &MpiPort<'_>,
+        shape: ItemShape,
+        first: &mut u64,
+        take: &mut TakeList<'_>,
+    ) -> Taken<Vec<(usize, CellId, OwnedBytes)>> {
         let mut long = Vec::new();
-        for at in 0..receives {
-            let Peer { place, cell, from, room_from, received_at, .. } =
-                self.peers[self.sources[at]];
+        for &source in &self.sources {
+            let Peer { place, cell, from, room_from, received_at, .. } = self.peers[source];
             let message = &self.heads.incoming()[received_at * WORD..];
             let head = match Head::read(message, cell, shape, room_from) {
                 Ok(head) => head,
                 Err(wrong) => return Ok(Err(wrong)),
             };
-            first = first.min(head.first);
+            *first = (*first).min(head.first);
             let length = head.length;
             if length == 0 {
                 continue;
@@ -235,42 +264,56 @@ impl DirectRounds {
                 take(place, head.bytes[..length].into());
             } else {
                 let list = self.spare.pop().unwrap_or_default();
-                let receive = OwnedBytes::receive(comm, list, length, from);
+                let receive = OwnedBytes::receive(&port.rank.comm, list, length, from);
                 long.push((place, cell, port.noted(receive)?));
-                self.peers[self.sources[at]].room_from = grown(room_from, length);
+                self.peers[source].room_from = grown(room_from, length);
                 self.outgrown |= grown(room_from, length) > room_from;
             }
         }
-        for number in 0..self.peers.len() {
-            let Peer { place, cell, from, send: None, .. } = self.peers[number] else { continue };
+        Ok(Ok(long))
+    }
+
+    /// Takes the lists of cells on the same rank; `first` as for other ranks.
+    fn take_of_rank(
+        &self,
+        port: &MpiPort<'_>,
+        shape: ItemShape,
+        first: &mut u64,
+        take: &mut TakeList<'_>,
+    ) -> Taken<()> {
+        for peer in self.peers.iter().filter(|peer| peer.send.is_none()) {
+            let Peer { place, cell, from, .. } = *peer;
             let words = port.next_envelope(from, WaitState::Round(cell))?;
             let read = |words: &[u64]| {
                 let head = Head::read(bytes(words), cell, shape, usize::MAX)?;
                 // All bytes are there, as the queue has whole messages.
                 Ok((head.first, head.bytes[..head.length].to_vec()))
             };
-            match port.open(from, words, WaitState::Round(cell), read)? {
-                Ok((heard, list)) => {
-                    first = first.min(heard);
-                    if !list.is_empty() {
-                        take(place, list.into());
-                    }
-                }
+            let (heard, list) = match port.open(from, words, WaitState::Round(cell), read)? {
+                Ok(read) => read,
                 Err(wrong) => return Ok(Err(wrong)),
+            };
+            *first = (*first).min(heard);
+            if !list.is_empty() {
+                take(place, list.into());
             }
         }
-        for (place, cell, mut message) in long {
-            let done = || Ok(message.test(tries)?.then_some(()));
-            port.wait_for(WaitState::Round(cell), done)?;
-            take(place, message.into_bytes().into());
-        }
-        while let Some((cell, mut message)) = sends.pop_front() {
-            let done = || Ok(message.test(tries)?.then_some(()));
-            port.wait_for(WaitState::Round(cell), done)?;
+        Ok(Ok(()))
+    }
+
+    /// Waits until everything that was sent has left. The memory of long lists is kept.
+    fn complete_sends(
+        &mut self,
+        port: &MpiPort<'_>,
+        long: Vec<(CellId, OwnedBytes)>,
+    ) -> Result<(), Stopped> {
+        for (cell, message) in long {
+            let list = port.completed(cell, message)?;
             if self.spare.len() < self.peers.len() {
-                self.spare.push(message.into_bytes());
+                self.spare.push(list);
             }
         }
+        let (receives, tries) = (self.heads.receives(), port.tries());
         let (mut at, count) = (receives, self.heads.count());
         while at < count {
             let target = self.peers.iter().find(|peer| peer.send == Some(at - receives));
@@ -279,7 +322,7 @@ impl DirectRounds {
             port.wait_for(WaitState::Round(target), done)?;
         }
         self.heads.all_sent();
-        Ok(Ok(known(first)))
+        Ok(())
     }
 }
 
@@ -311,6 +354,14 @@ fn heads(
 }
 
 impl MpiPort<'_> {
+    /// Waits for a message from or to a cell, and returns its bytes.
+    fn completed(&self, cell: CellId, mut message: OwnedBytes) -> Result<Vec<u8>, Stopped> {
+        let tries = self.tries();
+        let done = || Ok(message.test(tries)?.then_some(()));
+        self.wait_for(WaitState::Round(cell), done)?;
+        Ok(message.into_bytes())
+    }
+
     /// A direct round.
     pub(super) fn deliver_directly(
         &mut self,
