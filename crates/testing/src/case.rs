@@ -60,6 +60,9 @@ impl CaseKind {
 /// divided by 16, because a whole search of a large program takes as long as thousands of others.
 const WHOLE_SEARCHES: usize = 256;
 
+/// Connections times plans of a search that is limited, about; one plan at least, and eight at most.
+const PLANNED_CONNECTIONS: usize = 400;
+
 /// Number of random bytes for the case of a seed.
 const SEED_BYTES: usize = 1 << 14;
 
@@ -114,7 +117,9 @@ impl Case {
         let whole_searches = to_u32(whole_searches);
         let options = match kind {
             CaseKind::Soak if !u.ratio(1, whole_searches)? => {
-                options.max_plans(u.int_in_range(1..=8)?)
+                // Large sets get few, as each takes long.
+                let most = PLANNED_CONNECTIONS / connections.max(1);
+                options.max_plans(u.int_in_range(1..=to_u32(most.clamp(1, 8)))?)
             }
             CaseKind::Tiny => options.max_plans(u.int_in_range(1..=3)?),
             _ => options,
