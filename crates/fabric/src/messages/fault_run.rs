@@ -1,29 +1,28 @@
 //! Message passing on a machine with faults ([`crate::injection`]), and what becomes of it.
 //!
-//! Cells use only what hardware sees, as in exchanges by connections ([`crate::detection`]). The router of a cell
-//! notices words without a header. A receiver counts the words of a message until its tail; without check words that is
-//! all. With check words, [`CHECK_WORDS`] more words follow the data of each message: weighted sums that begin with the
+//! Cells use only what hardware sees, as in exchanges by connections ([`crate::detection`]): what the engine notices
+//! (`faults`). With check words, [`CHECK_WORDS`](crate::CHECK_WORDS) more words follow the data of each message: weighted sums that begin with the
 //! number of the message, its length and that of the exchange. They cost the time of that many words for each message, and
 //! are compared before the receiver uses its words. Cells of a step plan pass on what they have received, right or wrong.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset_ir::convert::{index, to_u32, to_u64};
+use conset_ir::convert::{index, to_u64};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Piece, Steps};
 
 use super::engine::MessageEngine;
 use super::order::SendLists;
 use super::run::{MessageData, MessageOptions, MessageRun};
 use super::steps::StepsRun;
-use crate::detection::{CHECK_WORDS, Detection, StreamTable};
+use crate::detection::{Detection, StreamTable};
 use crate::fault::{Fault, FaultKind};
 use crate::fault_run::{FaultRun, Outcome};
 use crate::injection::{FaultExtent, FaultPlan, FaultPlanError};
 use crate::payload::{Payload, synthetic_word};
 
 /// Exchanges a set by messages on a machine with faults. The first fault that is noticed ends the run.
-/// [`Detection::Simulator`] is as [`Detection::Plain`]. Faults of context switches never act.
+/// With [`Detection::Simulator`] receivers also see words in the places of others. Faults of context switches never act.
 ///
 /// # Errors
 /// A plan that names a part which the machine does not have.
@@ -93,9 +92,8 @@ fn engine(
     plan: &FaultPlan,
     detection: Detection,
 ) -> Result<MessageEngine, FaultPlanError> {
-    let check_words = if detection == Detection::Checked { CHECK_WORDS } else { 0 };
     let engine = MessageEngine::new(machine.clone(), options.datelines);
-    engine.with_check_words(check_words).with_faults(plan)
+    engine.with_detection(detection).with_faults(plan)
 }
 
 fn fault_run(
@@ -195,24 +193,13 @@ impl MessageData for FaultyData<'_> {
 
     fn end(&mut self, engine: &MessageEngine, message: ConnectionId) -> Result<(), FaultKind> {
         let received = std::mem::take(&mut self.received[message.index()]);
-        let sent = self.sent[message.index()].len();
         let Carried { target, pieces, .. } = &self.messages[message.index()];
-        let (cell, links) = (*target, || engine.links_of(message));
-        if let Some(checks) = &self.checks {
-            if let Some(damage) = checks.message_damage(message, &received) {
-                let (connection, links) = (message, links());
-                return Err(FaultKind::CheckFailed { cell, connection, damage, links });
-            }
-        } else if received.len() != sent {
-            let extra = engine.machine().parameters().message_extra_words;
-            let [sent, received] = [sent, received.len()].map(|words| to_u32(words) + extra);
-            let links = links();
-            return Err(if received > sent {
-                FaultKind::ExcessWords { cell, message, sent, received, links }
-            } else {
-                let (connection, first_word, damage) = (message, 0, None);
-                FaultKind::LostWords { cell, connection, first_word, sent, received, damage, links }
-            });
+        let cell = *target;
+        if let Some(checks) = &self.checks
+            && let Some(damage) = checks.message_damage(message, &received)
+        {
+            let (connection, links) = (message, engine.links_of(message));
+            return Err(FaultKind::CheckFailed { cell, connection, damage, links });
         }
         let mut values = received.into_iter();
         for piece in pieces {
