@@ -226,6 +226,11 @@ impl MessageEngine {
         self.base.link_words(link)
     }
 
+    /// Words in channels and on links.
+    pub(crate) fn words_in_network(&self) -> u64 {
+        self.base.network.occupied().map(|(_, words)| u64::from(words)).sum()
+    }
+
     /// The words of the link that has carried the most.
     pub(crate) fn busiest_link_words(&self) -> u64 {
         self.base.network.busiest_link().map_or(0, |link| link.1)

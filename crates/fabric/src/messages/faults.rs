@@ -28,6 +28,7 @@ use conset_ir::{CellId, ConnectionId, Direction, LinkId};
 
 use super::agents::{ReceiverState, SenderState};
 use super::engine::{Message, MessageEngine};
+use super::run::MessageData;
 use crate::base::faults::{Ports, WordPlace};
 use crate::detection::{CHECK_WORDS, Detection};
 use crate::fault::{FaultKind, WaitCause, WaitEdge};
@@ -177,6 +178,16 @@ impl MessageEngine {
         let lost = || self.base.injection.as_ref().and_then(|_| self.lost_words());
         let noticed = self.noticed.clone();
         noticed.or_else(lost).or_else(|| self.explain()).map_or(Ok(()), Err)
+    }
+
+    /// Goes on after what was noticed, if the driver does.
+    pub(super) fn goes_on(&mut self, driver: &mut impl MessageData) -> bool {
+        let Some(kind) = &self.noticed else { return false };
+        let goes_on = driver.goes_on_after(self.base.now, kind);
+        if goes_on {
+            self.noticed = None;
+        }
+        goes_on
     }
 
     /// What faults of the hardware have done, after [`MessageEngine::run`] has returned: what a router or a receiver has
