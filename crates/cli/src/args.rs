@@ -19,7 +19,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use conset_ir::limits;
 
 pub(crate) use compiler::{
-    AlgorithmArg, By, Compare, CompileArgs, CompilerArgs, MessageOrderArg, ObjectiveArg, RunArgs,
+    AlgorithmArg, By, Compare, CompileArgs, CompilerArgs, ObjectiveArg, RunArgs,
 };
 pub(crate) use input::{
     ElementsArg, HaloArg, InputArgs, InputOptions, MachineArgs, PlacementArg, WordsArg,

@@ -23,7 +23,7 @@ const PREPARATIONS: [&str; 9] = [
     "compile pattern:torus --machine mesh:4x4 -o mesh.json",
 ];
 
-const SUCCESSES: [&str; 96] = [
+const SUCCESSES: [&str; 98] = [
     "compile pattern:transpose --machine mesh:4x4 -o out.json",
     "compile plate.msh --machine iwarp:3x3 --explain-search",
     "compile plate.msh --machine iwarp:3x3 --parts 4 --reuse plate.json",
@@ -47,6 +47,8 @@ const SUCCESSES: [&str; 96] = [
     "run two.cset --machine iwarp:4x4 --faults late.faults --checked",
     "run two.cset --machine iwarp:4x4 --by steps --faults late.faults --checked",
     "run two.cset --machine iwarp:4x4 --faults dead.faults --checked --recover",
+    "run two.cset --machine iwarp:4x4 --faults dead.faults --recover --compare messages",
+    "run two.cset --machine iwarp:4x4 --faults dead.faults --recover --by steps",
     "predict pattern:all-to-all --machine cm5:4",
     "predict pattern:random:density=0.4 --machine iwarp:4x4 --measure",
     "predict empty.cset --machine iwarp:4x4 --measure",

@@ -13,7 +13,7 @@ use conset_ir::{LinkId, Machine};
 
 use crate::delay_queue::{DelayQueue, DelayQueueSnapshot};
 use crate::fast_forward::{PeriodDetector, SkipLimit};
-use crate::injection::Injection;
+use crate::injection::{HeldBack, Injection};
 use crate::network::{LinkTransfer, Network, NetworkSnapshot};
 
 pub(crate) mod faults;
@@ -32,6 +32,8 @@ pub(crate) struct Base<T> {
     pub(crate) expired: Vec<u32>,
     /// Faults of the hardware, if there is a plan.
     pub(crate) injection: Option<Box<Injection>>,
+    /// What faults hold back here while another engine of the machine has them.
+    held: HeldBack,
 }
 
 /// A snapshot for the detection of periods.
@@ -54,6 +56,7 @@ impl<T: Ord> Base<T> {
             timers: BinaryHeap::new(),
             expired: Vec::new(),
             injection: None,
+            held: HeldBack::default(),
             machine,
         }
     }

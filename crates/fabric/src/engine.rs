@@ -200,12 +200,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a word or the opening of a stream is in progress, or a port waits for a planned start,
-    /// after [`Engine::run`] has returned. If not, only timers and new operations can change the
+    /// Whether a word or the opening of a stream is in progress, a port waits for a planned start, or a fault holds
+    /// operations up for some clocks, after [`Engine::run`] has returned. If not, only timers and new operations can change the
     /// state.
     pub fn is_moving(&self) -> bool {
         let words = [self.base.in_flight.next_end(), self.access.next_end()];
         words.iter().chain(&self.next_openings()).any(Option::is_some)
+            || self.base.is_held_up(self.agents.unfinished > 0)
     }
 
     /// The clocks at which an opening ends, and at which one may start.

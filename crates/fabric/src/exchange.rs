@@ -383,7 +383,7 @@ impl Fabric {
         if let Some(cell) = faults.absent {
             return Err(FaultKind::Absent { cell, switch: faults.switch });
         }
-        self.engine.pass(faults.late);
+        self.engine.pass_until(self.engine.now().saturating_add(faults.late));
         let machine = self.image.machine();
         let none = PhaseImage::from_listed(machine.cell_count(), []);
         let before = self.loaded.take().filter(|loaded| loaded.0 == run.set);

@@ -11,6 +11,8 @@ use conset_ir::{CellId, ChannelId, ConnectionId, Direction, LinkId, PhaseId};
 
 use crate::detection::Damage;
 
+mod message_labels;
+
 /// A fault of the emulated machine: the image or the program asked for something impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -202,6 +204,25 @@ pub enum FaultKind {
         sent: u32,
         /// Words received, with extra words.
         received: u32,
+        /// The links of the route, the last one first.
+        links: Vec<LinkId>,
+    },
+    /// A word of a message came in the place of another one, and the number of words is right. Only faults of the hardware
+    /// cause this, and only a simulator sees it.
+    #[error(
+        "{cell}: word {word} of {found} came in the place of word {expected} of {message}{}", route(.links)
+    )]
+    MisplacedWord {
+        /// The receiver.
+        cell: CellId,
+        /// The message.
+        message: ConnectionId,
+        /// The place in the message, from 0, with extra words.
+        expected: u32,
+        /// The message of the word.
+        found: ConnectionId,
+        /// Its index there, from 0, with extra words.
+        word: u32,
         /// The links of the route, the last one first.
         links: Vec<LinkId>,
     },
@@ -414,6 +435,13 @@ pub enum WaitCause {
     Ended,
     /// The cell's operation list has no such operation.
     NotListed,
+}
+
+impl WaitCause {
+    /// Whether something waits for a part of the machine that has stopped by a fault.
+    pub fn is_stopped_part(&self) -> bool {
+        matches!(self, Self::DeadLink { .. } | Self::StoppedLink { .. } | Self::DeadCell { .. })
+    }
 }
 
 impl fmt::Display for WaitEdge {

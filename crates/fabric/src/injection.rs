@@ -71,6 +71,52 @@ struct WordFault {
     carried: u64,
 }
 
+/// What faults hold back in an engine. It stays there while another engine of the machine has the faults.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldBack {
+    /// Links and ports that stopped and would have had a turn.
+    pub(crate) links: BTreeMap<u32, bool>,
+    pub(crate) ports: BTreeMap<u32, bool>,
+    /// Ports that rest, by the clock at which they go on.
+    resting: BTreeMap<u64, Vec<u32>>,
+    /// Inverted bits of words that are on their way, by their tags.
+    corrupted: BTreeMap<(u32, u32), u32>,
+    /// Words that wait for the next one of their channel.
+    pub(crate) overtaken: BTreeMap<u32, Tag>,
+}
+
+/// The faults of a machine, and what of them has acted. They are in the engine that is at work: the clock, the words
+/// that links have carried and the parts that are dead are those of the whole run.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset_fabric::messages::MessageEngine;
+/// use conset_fabric::{Engine, HardwareFaults};
+/// use conset_ir::Machine;
+///
+/// let machine = Arc::new(Machine::from_spec("ring:4")?);
+/// let faults = HardwareFaults::new(&"link c0 -> c1 dead".parse()?, &machine)?;
+/// let (mut messages, mut engine) = (MessageEngine::new(machine.clone(), true), Engine::new(machine));
+/// messages.give_faults(faults);
+/// // The machine goes on with connections.
+/// engine.give_faults(messages.take_faults().expect("they were given"));
+/// assert_eq!(engine.faults_acted(), [None]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct HardwareFaults(pub(crate) Box<Injection>);
+
+impl HardwareFaults {
+    /// The faults of a plan, none of which has acted.
+    ///
+    /// # Errors
+    /// A part that the machine does not have.
+    pub fn new(plan: &FaultPlan, machine: &Machine) -> Result<Self, FaultPlanError> {
+        Ok(Self(Box::new(Injection::new(plan, machine)?)))
+    }
+}
+
 /// What happens at a context switch besides what should.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFaults {
@@ -120,20 +166,13 @@ pub(crate) struct Injection {
     stopped: BTreeMap<Part, u32>,
     /// The parts that have stopped for ever.
     dead: BTreeSet<Part>,
-    /// Links and ports that stopped and would have had a turn.
-    pub(crate) links: BTreeMap<u32, bool>,
-    pub(crate) ports: BTreeMap<u32, bool>,
+    /// What these faults hold back in the engine that has them.
+    pub(crate) held: HeldBack,
     /// Slow cells: from which clock, for how many clocks, and the place in the plan.
     slow: BTreeMap<CellId, Vec<(u64, u64, usize)>>,
-    /// Ports that rest, by the clock at which they go on.
-    resting: BTreeMap<u64, Vec<u32>>,
     words: Vec<WordFault>,
     /// The places in `words` of each link's faults.
     words_of: BTreeMap<u32, Vec<usize>>,
-    /// Inverted bits of words that are on their way, by their tags.
-    corrupted: BTreeMap<(u32, u32), u32>,
-    /// Words that wait for the next one of their channel.
-    pub(crate) overtaken: BTreeMap<u32, Tag>,
     switches: Vec<(usize, CellId, SwitchEffect, u64)>,
     next_switch: u64,
     /// Cells that the program does not use any more, so that nobody waits for them at a switch.
@@ -151,14 +190,10 @@ impl Injection {
             events: Vec::new(),
             stopped: BTreeMap::new(),
             dead: BTreeSet::new(),
-            links: BTreeMap::new(),
-            ports: BTreeMap::new(),
+            held: HeldBack::default(),
             slow: BTreeMap::new(),
-            resting: BTreeMap::new(),
             words: Vec::new(),
             words_of: BTreeMap::new(),
-            corrupted: BTreeMap::new(),
-            overtaken: BTreeMap::new(),
             switches: Vec::new(),
             next_switch: 0,
             unused: BTreeSet::new(),
@@ -220,7 +255,7 @@ impl Injection {
     pub(crate) fn next_end(&self) -> Option<u64> {
         let is_end = |event: &&(u64, bool, Part, usize)| !event.1 && self.is_stopped(event.2);
         let end = self.events.iter().rev().find(is_end).map(|event| event.0);
-        end.into_iter().chain(self.resting.keys().next().copied()).min()
+        end.into_iter().chain(self.held.resting.keys().next().copied()).min()
     }
 
     /// Takes the next event until clock `now` that changes whether a part works: the part, and whether it stops.
@@ -246,6 +281,11 @@ impl Injection {
 
     pub(crate) fn is_stopped(&self, part: Part) -> bool {
         self.stopped.contains_key(&part)
+    }
+
+    /// The parts that are stopped at present, in order.
+    pub(crate) fn stopped(&self) -> impl Iterator<Item = Part> + '_ {
+        self.stopped.keys().copied()
     }
 
     /// The parts that have stopped for ever, in order.
@@ -285,20 +325,20 @@ impl Injection {
         if until == u64::MAX {
             return;
         }
-        self.resting.entry(until).or_default().push(port);
+        self.held.resting.entry(until).or_default().push(port);
     }
 
     /// The ports whose rest is over.
     pub(crate) fn end_rests(&mut self, now: u64) -> Vec<u32> {
-        let later = self.resting.split_off(&now.saturating_add(1));
-        std::mem::replace(&mut self.resting, later).into_values().flatten().collect()
+        let later = self.held.resting.split_off(&now.saturating_add(1));
+        std::mem::replace(&mut self.held.resting, later).into_values().flatten().collect()
     }
 
     /// What was on its way in the last context is gone.
     pub(crate) fn forget_words(&mut self) {
-        self.corrupted.clear();
-        self.overtaken.clear();
-        self.resting.clear();
+        self.held.corrupted.clear();
+        self.held.overtaken.clear();
+        self.held.resting.clear();
     }
 
     /// Whether links have faults of words, or hold words back.
@@ -327,17 +367,17 @@ impl Injection {
     /// Inverts a bit of a word that is on its way, another one for each word.
     pub(crate) fn corrupt(&mut self, tag: Tag, link: u32) {
         let bit = tag.index().wrapping_add(link.wrapping_mul(7)) % 32;
-        *self.corrupted.entry((tag.stream(), tag.index())).or_default() ^= 1 << bit;
+        *self.held.corrupted.entry((tag.stream(), tag.index())).or_default() ^= 1 << bit;
     }
 
     /// The inverted bits of words that are on their way, if there are any.
     pub(crate) fn corrupted(&self) -> Option<&BTreeMap<(u32, u32), u32>> {
-        (!self.corrupted.is_empty()).then_some(&self.corrupted)
+        (!self.held.corrupted.is_empty()).then_some(&self.held.corrupted)
     }
 
     /// The inverted bits of a word that has arrived.
     pub(crate) fn take_corrupted(&mut self, word: (u32, u32)) -> Option<u32> {
-        self.corrupted.remove(&word)
+        self.held.corrupted.remove(&word)
     }
 
     /// The faults of the next context switch.

@@ -112,8 +112,8 @@ pub use exchange::{ErrorCounts, Fabric, FabricOptions, Interruption, Jitter, Wor
 pub use fault::{Fault, FaultKind, GateProblem, MessageProblem, TableProblem, WaitCause, WaitEdge};
 pub use fault_run::{FaultRun, Outcome, run_with_faults};
 pub use injection::{
-    FaultExtent, FaultPlan, FaultPlanError, FaultyPart, PlannedFault, SwitchEffect, SwitchFaults,
-    WordEffect,
+    FaultExtent, FaultPlan, FaultPlanError, FaultyPart, HardwareFaults, PlannedFault, SwitchEffect,
+    SwitchFaults, WordEffect,
 };
 pub use order::OrderKeeper;
 pub use payload::{Payload, SetBuffers, synthetic_word};

@@ -26,7 +26,9 @@ use std::cell::RefCell;
 
 use conset_fabric::messages::ActiveMessages;
 use conset_fabric::trace::StreamSpan;
-use conset_fabric::{Engine, Fault, FaultKind, OperationId, OrderKeeper, Stop, Trace};
+use conset_fabric::{
+    Engine, Fault, FaultKind, HardwareFaults, OperationId, OrderKeeper, Stop, Trace,
+};
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Direction, Operation, PhaseId, PhaseImage};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -140,16 +142,16 @@ impl<'w> FabricDriver<'w> {
             sets: setup.loaded.image.sets().iter().map(|s| s.set.name().to_owned()).collect(),
             ..Trace::default()
         });
-        let engine = Engine::new(machine.clone());
         let none = || PhaseImage::from_listed(machine.cell_count(), []);
+        let mut messages = MessageDriver::new(machine, cells.len());
+        if let Some(plan) = setup.faults {
+            messages.engine.give_faults(HardwareFaults::new(plan, machine)?);
+        }
         Ok(Self {
             setup,
-            engine: match setup.faults {
-                Some(plan) => engine.with_faults(plan)?,
-                None => engine,
-            },
+            engine: Engine::new(machine.clone()),
             tables: setup.faults.map(|_| none()),
-            messages: MessageDriver::new(machine, cells.len()),
+            messages,
             steps: StepDriver::new(cells.len()),
             states: vec![CellState::Ready; cells.len()],
             ready: (0..to_u32(cells.len())).collect(),
@@ -411,6 +413,22 @@ impl<'w> FabricDriver<'w> {
         if self.messages.active { self.messages.engine.now() } else { self.engine.now() }
     }
 
+    /// Lets time pass up to a clock, with nothing under way and no timer that expires before.
+    fn pass_until(&mut self, clock: u64) {
+        match self.messages.active {
+            true => self.messages.engine.pass_until(clock),
+            false => self.engine.pass_until(clock),
+        }
+    }
+
+    /// The engine of messages, or that of connections, is at work from this clock on. Nothing is under way.
+    fn activate(&mut self, messages: bool, clock: u64) {
+        let faults = self.take_faults();
+        self.messages.active = messages;
+        self.pass_until(clock);
+        faults.into_iter().for_each(|faults| self.give_faults(faults));
+    }
+
     /// Lets the machine run until something happens to a program; `false` if nothing is under
     /// way.
     fn advance(&mut self, shared: &RefCell<FabricState>) -> Result<bool, RunError> {
@@ -429,6 +447,7 @@ impl<'w> FabricDriver<'w> {
         if let Some(kind) = self.engine.undrained() {
             return Err(self.fault(kind));
         }
+        self.message_fault(queue).map_or(Ok(()), Err)?;
         self.messages.left_over(queue).map_or(Ok(()), Err)?;
         self.check_exchanges()
     }
@@ -449,12 +468,11 @@ impl<'w> FabricDriver<'w> {
             Context::Messages => {
                 let p = self.setup.loaded.image.machine().parameters();
                 let cost = u64::from(p.t_sync) + u64::from(p.t_phase);
-                self.messages.enter(met.saturating_add(cost));
+                self.activate(true, met.saturating_add(cost));
                 self.active = None;
             }
             Context::Phase(set, phase) => {
-                self.messages.active = false;
-                pass_until(&mut self.engine, met, shared);
+                self.activate(false, met);
                 self.write_tables(set, phase, &faults, Engine::switch)?;
                 self.enter(set, phase, start, &mut shared.borrow_mut().store);
             }
@@ -549,14 +567,5 @@ impl<'w> FabricDriver<'w> {
             Context::Messages => "messages".to_owned(),
             Context::Phase(set, phase) => self.setup.loaded.phase_name(set, phase),
         }
-    }
-}
-
-/// Lets time pass on a machine with nothing under way.
-fn pass_until(engine: &mut Engine, clock: u64, shared: &RefCell<FabricState>) {
-    if clock > engine.now() {
-        engine.set_timer(clock - engine.now(), 0);
-        engine.run(&mut shared.borrow_mut().store);
-        engine.take_timers(&mut Vec::new());
     }
 }

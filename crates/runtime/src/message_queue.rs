@@ -143,6 +143,12 @@ impl Payload for MessageQueue {
         }
         received[index(to.1)] = word;
     }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        if let Some(word) = self.envelopes[to.0.index()].received.get_mut(index(to.1)) {
+            *word ^= u64::from(bits);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -103,9 +103,29 @@ impl World {
         self
     }
 
-    /// Gives the emulated machine the faults of a plan. They act on exchanges, not on messages. A run that needs a dead
-    /// part ends with the fault that names it ([`crate::RunError::Fault`]), as does one in which words are lost,
-    /// repeated, or received by others. A changed value is received.
+    /// Gives the emulated machine the faults of a plan. They act on everything that cells exchange: phases, step plans,
+    /// sets by messages, messages between two cells, and rounds of epochs. Clocks and the words of links are counted over
+    /// the whole run, and what is dead stays dead.
+    ///
+    /// A run that needs a dead part ends with the fault that names it ([`crate::RunError::Fault`]), as does one in which
+    /// words are lost, repeated, or in the places of others. A changed value is received: cells have no check words
+    /// here. What the program or the library does with it may be an error of another kind.
+    ///
+    /// ```
+    /// use conset_runtime::ir::{CellId, Image, Machine};
+    /// use conset_runtime::World;
+    ///
+    /// let image = Image::new(Machine::from_spec("ring:4")?.into(), Vec::new())?;
+    /// let world = World::new(image).faults("link c0 -> c1 dead at 100".parse()?);
+    /// let run = world.try_run(|cell| match cell.id() {
+    ///     CellId(0) => cell.msg_send(CellId(1), &[7u64; 100]),
+    ///     CellId(1) => cell.msg_receive(CellId(0), &mut [0u64; 100]),
+    ///     _ => Ok(()),
+    /// });
+    /// let error = run.unwrap_err().to_string();
+    /// assert!(error.contains("message from c0 to c1") && error.contains("is dead"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn faults(mut self, plan: FaultPlan) -> Self {
         self.faults = Some(Arc::new(plan));

@@ -2,7 +2,7 @@
 //! by step plans.
 //!
 //! Each plan has one fault, every fourth two. Half of them are for five small programs, the others for programs of
-//! the soak tests. A plan is run without check words and with them, and in phases also with recovery. What must hold:
+//! the soak tests. A plan is run without check words, with them, and with recovery. What must hold:
 //!
 //! * With check words no outcome is [`Outcome::Silent`].
 //! * A run that times out names where.
@@ -23,7 +23,7 @@ use conset::fabric::{
 };
 use conset::ir::convert::{to_f64, to_u64, to_usize};
 use conset::ir::{CellId, Connection, ConnectionSet, Machine, Parameters, Program};
-use conset::recovery::{RecoveryOptions, run_synthetic};
+use conset::recovery::{self, Recovery, RecoveryOptions, SyntheticWords, run_messages, run_steps};
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{CompileError, CompileOptions, Compiled, Compiler};
 
@@ -62,7 +62,8 @@ struct Subject {
     is_small: bool,
     compiled: Compiled,
     program: Program,
-    steps: Option<CompiledSteps>,
+    /// Of each set; none if there are none for any of them.
+    steps: Vec<CompiledSteps>,
 }
 
 impl Subject {
@@ -79,10 +80,13 @@ impl Subject {
             Err(CompileError::Infeasible(_)) => return None,
             Err(other) => panic!("{name}: {other}"),
         };
-        // Without a route for messages, or with too many words of a message, there are no steps.
-        let steps = match StepCompiler::new(machine).max_plans(1).compile(&program, &mut |_| ()) {
-            Ok(steps) => Some(steps),
-            Err(CompileError::Infeasible(_) | CompileError::Input(_)) => None,
+        let compiler = StepCompiler::new(machine).max_plans(1);
+        let steps_of = |set: &Arc<ConnectionSet>| compiler.compile(&one_set(set), &mut |_| ());
+        let steps: Result<Vec<_>, _> = program.sets().iter().map(steps_of).collect();
+        let steps = match steps {
+            Ok(steps) => steps,
+            // Without a route for messages, or with too many words of a message.
+            Err(CompileError::Infeasible(_) | CompileError::Input(_)) => Vec::new(),
             Err(other) => panic!("{name}: {other}"),
         };
         Some(Self { name, is_small, compiled, program, steps })
@@ -102,11 +106,38 @@ impl Subject {
         self.compiled.image().machine()
     }
 
+    fn message_options(seed: u64) -> MessageOptions {
+        let order = MessageOrder::ALL[to_usize(seed / 4 % 4)];
+        MessageOptions::default().seed(seed).with_order(order)
+    }
+
+    /// The set that is exchanged by messages or steps.
+    fn set(&self, seed: u64) -> usize {
+        to_usize(seed % to_u64(self.program.sets().len()))
+    }
+
+    /// Runs a plan with recovery; by messages and steps one of the sets, which the seed selects.
+    fn recover(&self, way: Way, seed: u64, plan: &FaultPlan) -> Recovery {
+        let options = RecoveryOptions::default().compile(CompileOptions::new().max_plans(1));
+        let mut words = SyntheticWords::new(seed);
+        let recovery = match way {
+            Way::Phases => recovery::run(&self.compiled, plan, &mut words, &options),
+            Way::Messages => {
+                let messages = Self::message_options(seed);
+                let program = one_set(&self.program.sets()[self.set(seed)]);
+                run_messages(self.machine(), &program, messages, plan, &mut words, &options)
+            }
+            Way::Steps => run_steps(&self.steps[self.set(seed)], plan, &mut words, &options),
+        };
+        let recovery =
+            recovery.unwrap_or_else(|error| panic!("{}, {way:?}:\n{plan}{error}", self.name));
+        words.judge(recovery)
+    }
+
     /// Runs a plan; by messages and steps one of the sets, which the seed selects.
     fn run(&self, way: Way, seed: u64, plan: &FaultPlan, detection: Detection) -> Option<FaultRun> {
-        let order = MessageOrder::ALL[to_usize(seed / 4 % 4)];
-        let options = MessageOptions::default().seed(seed).with_order(order);
-        let set = to_usize(seed % to_u64(self.program.sets().len()));
+        let options = Self::message_options(seed);
+        let set = self.set(seed);
         let run = match way {
             Way::Phases => run_with_faults(self.compiled.image().clone(), seed, plan, detection),
             Way::Messages => {
@@ -114,7 +145,7 @@ impl Subject {
                 run_set_with_faults(self.machine(), set, &options, plan, detection)
             }
             Way::Steps => {
-                let steps = &self.steps.as_ref()?.schedule().sets()[set].steps;
+                let steps = &self.steps.get(set)?.schedule().sets()[0].steps;
                 run_steps_with_faults(steps, &options, plan, detection)
             }
         };
@@ -123,6 +154,11 @@ impl Subject {
             run.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::Message { .. }));
         (!has_no_route).then_some(run)
     }
+}
+
+/// A program of one set.
+fn one_set(set: &Arc<ConnectionSet>) -> Program {
+    Program::new(vec![set.clone()]).expect("a set of a program")
 }
 
 /// Programs of one and several phases, sets of one and several words, full and half duplex, shallow and deep queues.
@@ -179,11 +215,11 @@ const OUTCOMES: [Outcome; 4] =
     [Outcome::Delivered, Outcome::Detected, Outcome::TimedOut, Outcome::Silent];
 
 /// The columns of the table.
-fn columns(way: Way) -> impl Iterator<Item = (Mode, Outcome)> {
+fn columns() -> impl Iterator<Item = (Mode, Outcome)> {
     let counted = [Mode::Plain, Mode::Checked].into_iter();
     let counted = counted.flat_map(|mode| OUTCOMES.map(|outcome| (mode, outcome)));
     let recovery = [Outcome::Delivered, Outcome::Refused].map(|outcome| (Mode::Recovery, outcome));
-    counted.chain(recovery.into_iter().filter(move |_| way == Way::Phases))
+    counted.chain(recovery)
 }
 
 /// A row of the matrix.
@@ -211,15 +247,14 @@ impl Row {
             };
             assert!(is_named, "{}{run:?}", what());
         }
-        let mut outcomes = vec![(Mode::Plain, plain.outcome), (Mode::Checked, checked.outcome)];
-        if way == Way::Phases {
-            let options = RecoveryOptions::default().compile(CompileOptions::new().max_plans(1));
-            let recovery = run_synthetic(&subject.compiled, plan, seed, &options);
-            let recovery = recovery.unwrap_or_else(|error| panic!("{}{error}", what()));
-            let is_over = [Outcome::Delivered, Outcome::Refused].contains(&recovery.outcome);
-            assert!(is_over, "{}{:?} {:?}", what(), recovery.outcome, recovery.attempts);
-            outcomes.push((Mode::Recovery, recovery.outcome));
-        }
+        let recovery = subject.recover(way, seed, plan);
+        let is_over = [Outcome::Delivered, Outcome::Refused].contains(&recovery.outcome);
+        assert!(is_over, "{}{:?} {:?}", what(), recovery.outcome, recovery.attempts);
+        let outcomes = [
+            (Mode::Plain, plain.outcome),
+            (Mode::Checked, checked.outcome),
+            (Mode::Recovery, recovery.outcome),
+        ];
         self.plans += 1;
         self.acted += u64::from(checked.acted.iter().any(Option::is_some));
         for outcome in outcomes {
@@ -228,12 +263,12 @@ impl Row {
         self.clocks.extend(checked.clocks_to_detection().filter(|_| subject.is_small));
     }
 
-    fn line(&self, way: Way, kind: &str) -> String {
+    fn line(&self, kind: &str) -> String {
         let mut clocks = self.clocks.clone();
         clocks.sort_unstable();
         let mut line =
             format!("| {kind} | {} | {} %", self.plans, 100 * self.acted / self.plans.max(1));
-        for column in columns(way) {
+        for column in columns() {
             write!(line, " | {}", self.outcomes.get(&column).unwrap_or(&0)).expect("memory");
         }
         let [median, most] = [clocks.get(clocks.len() / 2), clocks.last()]
@@ -343,6 +378,12 @@ impl FaultMatrix {
         self.rows.values().filter_map(|row| row.outcomes.get(&(mode, outcome))).sum()
     }
 
+    /// Plans with which every word between live cells was delivered with recovery, in all ways.
+    pub fn recovered(&self) -> u64 {
+        let key = (Mode::Recovery, Outcome::Delivered);
+        self.rows.values().filter_map(|row| row.outcomes.get(&key)).sum()
+    }
+
     /// The matrix and the prices of check words, in Markdown.
     pub fn table(&self) -> String {
         let mut table = format!(
@@ -355,19 +396,17 @@ impl FaultMatrix {
             let rows = || self.rows.iter().filter(|((of, _), _)| *of == way);
             let plans: u64 = rows().map(|(_, row)| row.plans).sum();
             let soak_programs = self.soak_programs.get(&way).unwrap_or(&0);
-            let recovery =
-                if way == Way::Phases { " with recovery: delivered | refused |" } else { "" };
-            let count = 3 + columns(way).count() + 2;
+            let count = 3 + columns().count() + 2;
             write!(
                 table,
                 "\n**{}**: {plans} plans, {soak_programs} programs of the soak tests.\n\n\
                  | fault | plans | acted | plain: delivered | detected | timed out | silent | checked: delivered \
-                 | detected | timed out | silent |{recovery} median clocks | max |\n{}\n",
+                 | detected | timed out | silent | with recovery: delivered | refused | median clocks | max |\n{}\n",
                 way.title(),
                 "|---".repeat(count) + "|",
             )
             .expect("memory");
-            rows().for_each(|((_, kind), row)| table += &row.line(way, kind));
+            rows().for_each(|((_, kind), row)| table += &row.line(kind));
         }
         table
             + &format!(

@@ -13,6 +13,7 @@ fn nothing_is_silent_with_check_words() {
         assert!(matrix.runs(outcome, true) > 50, "{outcome}: {}", matrix.runs(outcome, true));
     }
     assert!(matrix.runs(Outcome::Silent, false) > 20, "plain runs do not notice changed values");
+    assert!(matrix.recovered() > 700, "{} plans", matrix.recovered());
     let table = matrix.table();
     for row in [
         "| cell misses a switch |",

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use conset::fabric::messages::MessageOrder;
 use conset::steps::StepAlgorithm;
 
 use super::{InputArgs, ProfileOptions, whole};
@@ -174,13 +175,13 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) profile_options: ProfileOptions,
     /// Also execute the sets on a machine with the faults of a file, one a line, such as `link c0 -> c1 drops word
-    /// 17`. The exit code is 1 if not every word is delivered.
+    /// 17`; with --compare messages by messages too. The exit code is 1 if not every word is delivered.
     #[arg(long, value_name = "PLAN")]
     pub(crate) faults: Option<PathBuf>,
     /// Like --faults, with a fault drawn from a seed.
     #[arg(long, value_name = "N", conflicts_with = "faults")]
     pub(crate) faults_seed: Option<u64>,
-    /// With faults: send check words with each stream, so that cells also notice changed words.
+    /// With faults: send check words with each stream or message, so that cells also notice changed words.
     #[arg(long)]
     pub(crate) checked: bool,
     /// With faults: continue after each fault that is noticed. Dead parts are removed from the machine, what is left is
@@ -216,5 +217,16 @@ pub(crate) enum MessageOrderArg {
 impl MessageOrderArg {
     pub(crate) fn is_default(self) -> bool {
         matches!(self, MessageOrderArg::Best)
+    }
+
+    /// The orders, at least one.
+    pub(crate) fn orders(self) -> &'static [MessageOrder] {
+        match self {
+            Self::Best => &MessageOrder::ALL,
+            Self::Given => &[MessageOrder::Given],
+            Self::LongestFirst => &[MessageOrder::LongestFirst],
+            Self::Staggered => &[MessageOrder::Staggered],
+            Self::Random => &[MessageOrder::Random],
+        }
     }
 }

@@ -4,15 +4,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use conset::Compiled;
-use conset::fabric::messages::{MessageOptions, run_steps_with_faults};
+use conset::fabric::messages::{MessageOptions, run_set_with_faults, run_steps_with_faults};
 use conset::fabric::{Detection, FaultPlan, FaultPlanError, FaultRun, Outcome, run_with_faults};
 use conset::recovery::Recovery;
 use conset::steps::CompiledSteps;
-use conset_ir::{At, Image, InputError, Machine, SetSteps};
+use conset_ir::{At, Image, InputError, Machine};
 use serde::Serialize;
 
 use crate::args::RunArgs;
-use crate::commands::recovery::{self, RecoveryReport};
+use crate::commands::recovery::{self, Exchange, RecoveryReport};
 use crate::error::CliError;
 use crate::files;
 use crate::text;
@@ -52,46 +52,81 @@ impl FaultRow {
 
 /// Executes a program with the faults that the arguments name; `None` if they name none.
 pub(crate) fn run(args: &RunArgs, compiled: &Compiled) -> Result<Option<FaultReport>, CliError> {
-    let Some(detection) = detection(args, compiled.image())? else { return Ok(None) };
-    let seed = args.input.seed();
     let image = compiled.image();
-    let execute = |plan: &FaultPlan| run_with_faults(image.clone(), seed, plan, detection);
-    let (name, plan) = plan(args, image.machine(), execute)?;
-    if args.recover {
-        let recovery = recovery::run(compiled, (&name, &plan), (seed, detection))?;
-        return Ok(Some(FaultReport::with_recovery(args.checked, &plan, &recovery)));
-    }
-    let run =
-        execute(&plan).map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
-    Ok(Some(FaultReport::new(args.checked, &plan, &run)))
+    execute(args, image, Exchange::Phases(compiled), |plan, detection| {
+        run_with_faults(image.clone(), args.input.seed(), plan, detection)
+    })
 }
 
-/// Executes step plans with the faults that the arguments name. Each set begins at clock 0 with the same plan; the first
-/// one that is not delivered is the last.
+/// Executes the sets of a program by messages with the faults that the arguments name: in the first of the orders.
+pub(crate) fn run_messages(
+    args: &RunArgs,
+    compiled: &Compiled,
+) -> Result<Option<FaultReport>, CliError> {
+    let (image, order) = (compiled.image(), args.message_order.orders()[0]);
+    let options = MessageOptions::default().seed(args.input.seed()).with_order(order);
+    if image.sets().is_empty() {
+        return Ok(None);
+    }
+    execute(args, image, Exchange::Messages(compiled, options), |plan, detection| {
+        one_after_the_other(image.sets().iter().map(|set| {
+            move || run_set_with_faults(image.machine(), &set.set, &options, plan, detection)
+        }))
+    })
+}
+
+/// Executes step plans with the faults that the arguments name.
 pub(crate) fn run_steps(
     args: &RunArgs,
     compiled: &CompiledSteps,
 ) -> Result<Option<FaultReport>, CliError> {
-    let Some(detection) = detection(args, compiled.image())? else { return Ok(None) };
-    if args.recover {
-        let error = InputError::new("--recover", At::Whole, "step plans are not compiled again");
-        return Err(error.help("use phases, or leave out --recover").into());
-    }
     let options = MessageOptions::default().seed(args.input.seed());
-    let Some((first, others)) = compiled.schedule().sets().split_first() else { return Ok(None) };
-    let execute = |plan: &FaultPlan| {
-        let one = |set: &SetSteps| run_steps_with_faults(&set.steps, &options, plan, detection);
-        let mut run = one(first)?;
-        for set in others {
-            if run.outcome == Outcome::Delivered {
-                run = one(set)?;
-            }
+    let sets = compiled.schedule().sets();
+    if sets.is_empty() {
+        return Ok(None);
+    }
+    execute(args, compiled.image(), Exchange::Steps(compiled), |plan, detection| {
+        one_after_the_other(
+            sets.iter()
+                .map(|set| move || run_steps_with_faults(&set.steps, &options, plan, detection)),
+        )
+    })
+}
+
+/// Each set begins at clock 0 with the same plan; the first one that is not delivered is the last.
+fn one_after_the_other<R: FnOnce() -> Result<FaultRun, FaultPlanError>>(
+    runs: impl Iterator<Item = R>,
+) -> Result<FaultRun, FaultPlanError> {
+    let mut last = None;
+    for run in runs {
+        let run = run()?;
+        let goes_on = run.outcome == Outcome::Delivered;
+        last = Some(run);
+        if !goes_on {
+            break;
         }
-        Ok(run)
-    };
-    let (name, plan) = plan(args, compiled.image().machine(), execute)?;
-    let run =
-        execute(&plan).map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
+    }
+    Ok(last.expect("programs without sets are not executed with faults"))
+}
+
+/// Executes something with the faults that the arguments name, by `run` or with recovery.
+fn execute(
+    args: &RunArgs,
+    image: &Image,
+    exchange: Exchange<'_>,
+    run: impl Fn(&FaultPlan, Detection) -> Result<FaultRun, FaultPlanError>,
+) -> Result<Option<FaultReport>, CliError> {
+    let Some(detection) = detection(args, image)? else { return Ok(None) };
+    let (name, plan) = plan(args, image.machine(), |plan| run(plan, detection))?;
+    if args.recover {
+        let seed = args.input.seed();
+        let recovery = recovery::run(exchange, (&name, &plan), (seed, detection))?;
+        let has_phases = matches!(exchange, Exchange::Phases(_));
+        let report = RecoveryReport::new(&recovery, has_phases);
+        return Ok(Some(FaultReport::with_recovery(args.checked, &plan, &recovery, report)));
+    }
+    let run = run(&plan, detection)
+        .map_err(|error| InputError::new(name, At::Whole, error.to_string()))?;
     Ok(Some(FaultReport::new(args.checked, &plan, &run)))
 }
 
@@ -159,8 +194,12 @@ impl FaultReport {
         }
     }
 
-    fn with_recovery(checked: bool, plan: &FaultPlan, recovery: &Recovery) -> Self {
-        let report = RecoveryReport::new(recovery);
+    fn with_recovery(
+        checked: bool,
+        plan: &FaultPlan,
+        recovery: &Recovery,
+        report: RecoveryReport,
+    ) -> Self {
         let fault = recovery.attempts.iter().find_map(|attempt| attempt.fault.as_ref());
         let first = recovery.acted.iter().flatten().min();
         let clocks = fault.zip(first).map(|(fault, first)| fault.clock.saturating_sub(*first));

@@ -2,8 +2,12 @@
 
 use std::io::{self, Write};
 
+use conset::fabric::messages::MessageOptions;
 use conset::fabric::{Detection, FaultPlan};
-use conset::recovery::{NamedConnection, Recovery, RecoveryError, RecoveryOptions, run_synthetic};
+use conset::recovery::{
+    self, NamedConnection, Recovery, RecoveryError, RecoveryOptions, SyntheticWords,
+};
+use conset::steps::CompiledSteps;
 use conset::{CompileError, CompileOptions, Compiled};
 use conset_ir::convert::to_u64;
 use conset_ir::{At, InputError};
@@ -12,9 +16,21 @@ use serde::Serialize;
 use crate::error::CliError;
 use crate::text;
 
+/// What is executed with recovery.
+#[derive(Clone, Copy)]
+pub(crate) enum Exchange<'a> {
+    Phases(&'a Compiled),
+    /// The sets of the program by messages.
+    Messages(&'a Compiled, MessageOptions),
+    Steps(&'a CompiledSteps),
+}
+
 /// A run with recovery.
 #[derive(Serialize)]
 pub(crate) struct RecoveryReport {
+    /// Whether words were exchanged in phases.
+    #[serde(skip)]
+    has_phases: bool,
     attempts: Vec<AttemptRow>,
     /// Words delivered, each once.
     words: u64,
@@ -74,13 +90,22 @@ impl ConnectionRow {
 
 /// Executes a program with the faults of a plan, which has this name, and recovery.
 pub(crate) fn run(
-    compiled: &Compiled,
+    exchange: Exchange<'_>,
     (name, plan): (&str, &FaultPlan),
     (seed, detection): (u64, Detection),
 ) -> Result<Recovery, CliError> {
     let compile = CompileOptions::new().seed(seed);
     let options = RecoveryOptions::default().detection(detection).compile(compile);
-    run_synthetic(compiled, plan, seed, &options).map_err(|error| match error {
+    let mut words = SyntheticWords::new(seed);
+    let done = match exchange {
+        Exchange::Phases(compiled) => recovery::run(compiled, plan, &mut words, &options),
+        Exchange::Messages(compiled, messages) => {
+            let (machine, program) = (compiled.image().machine(), compiled.schedule().program());
+            recovery::run_messages(machine, &program, messages, plan, &mut words, &options)
+        }
+        Exchange::Steps(compiled) => recovery::run_steps(compiled, plan, &mut words, &options),
+    };
+    done.map(|recovery| words.judge(recovery)).map_err(|error| match error {
         RecoveryError::Plan(error) => InputError::new(name, At::Whole, error.to_string()).into(),
         RecoveryError::Compile(CompileError::Input(error)) => error.into(),
         other => CliError::Bug(other.to_string()),
@@ -88,7 +113,7 @@ pub(crate) fn run(
 }
 
 impl RecoveryReport {
-    pub(crate) fn new(recovery: &Recovery) -> Self {
+    pub(crate) fn new(recovery: &Recovery, has_phases: bool) -> Self {
         let attempts = recovery.attempts.iter().map(|attempt| AttemptRow {
             begin: attempt.begin,
             end: attempt.end,
@@ -106,6 +131,7 @@ impl RecoveryReport {
             }),
         });
         Self {
+            has_phases,
             attempts: attempts.collect(),
             words: recovery.words(),
             lost: ConnectionRow::all(recovery.lost()),
@@ -117,12 +143,14 @@ impl RecoveryReport {
     /// Writes the attempts and what was not delivered.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for attempt in &self.attempts {
+            let clocks = [attempt.begin, attempt.end].map(text::number);
+            write!(out, "attempt  clocks {} to {}: ", clocks[0], clocks[1])?;
+            if self.has_phases {
+                write!(out, "{}, ", text::count(to_u64(attempt.phases), "complete phase"))?;
+            }
             write!(
                 out,
-                "attempt  clocks {} to {}: {}, {} delivered, {} discarded",
-                text::number(attempt.begin),
-                text::number(attempt.end),
-                text::count(to_u64(attempt.phases), "complete phase"),
+                "{} delivered, {} discarded",
                 text::count(attempt.words, "word"),
                 text::number(attempt.discarded),
             )?;
@@ -131,7 +159,7 @@ impl RecoveryReport {
                 None => writeln!(out)?,
             }
             if let Some(repair) = &attempt.repair {
-                repair.write(out)?;
+                repair.write(out, self.has_phases)?;
             }
         }
         write_connections(out, "lost", &self.lost)?;
@@ -152,13 +180,20 @@ impl RecoveryReport {
 }
 
 impl RepairRow {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write, has_phases: bool) -> io::Result<()> {
         let removed = match &self.removed[..] {
             [] => "the same machine".to_owned(),
             parts => format!("without {}", parts.join(", ")),
         };
-        write!(out, "repair   {removed}: {} kept, {} moved", self.kept, self.moved)?;
-        write!(out, ", {} routed again", self.rerouted + self.recompiled)?;
+        write!(out, "repair   {removed}: ")?;
+        if has_phases {
+            write!(out, "{} kept, {} moved, ", self.kept, self.moved)?;
+        }
+        let again = to_u64(self.rerouted + self.recompiled);
+        match has_phases {
+            true => write!(out, "{} routed again", text::number(again))?,
+            false => write!(out, "{} left", text::count(again, "connection"))?,
+        }
         if !self.repeated.is_empty() {
             write!(out, "; sent again: {}", names(&self.repeated))?;
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use conset::choice::Alternative;
-use conset::fabric::messages::{MessageOptions, MessageOrder};
+use conset::fabric::messages::MessageOptions;
 use conset::fabric::trace::routes::TracedRoutes;
 use conset::fabric::{Fault, FaultKind, TraceSource, write_perfetto};
 use conset::input::Input;
@@ -17,7 +17,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use crate::args::{Compare, MessageOrderArg, RunArgs};
+use crate::args::{Compare, RunArgs};
 use crate::commands::batches;
 use crate::commands::compile::{write_refused, write_summary};
 use crate::commands::faults::{self, FaultReport};
@@ -46,6 +46,9 @@ pub(crate) struct ExecutionReport<'a> {
     /// The same program on a machine with faults (`--faults`).
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<FaultReport>,
+    /// The same sets by messages on a machine with faults (`--compare messages`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_faults: Option<FaultReport>,
 }
 
 /// Sums over several sets.
@@ -108,13 +111,7 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     let mut runs = run::run(&compiled, args.input.seed(), traced, &mut |p| bar.observe(p))
         .map_err(|error| run_failure(&error, matches!(job.input, Input::Program(_))))?;
     if let Some(Compare::Messages) = args.compare {
-        let orders = match args.message_order {
-            MessageOrderArg::Best => &MessageOrder::ALL[..],
-            MessageOrderArg::Given => &[MessageOrder::Given],
-            MessageOrderArg::LongestFirst => &[MessageOrder::LongestFirst],
-            MessageOrderArg::Staggered => &[MessageOrder::Staggered],
-            MessageOrderArg::Random => &[MessageOrder::Random],
-        };
+        let orders = args.message_order.orders();
         let options = MessageOptions::default().seed(args.input.seed()).trace(traced);
         run::compare_with_messages(&compiled, &mut runs, &options, orders, &mut |p| bar.observe(p))
             .map_err(|fault| message_failure(&fault))?;
@@ -160,6 +157,9 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
     report.compared = compared;
     report.profile = profiled;
     report.faults = faults::run(args, &compiled)?;
+    if let Some(Compare::Messages) = args.compare {
+        report.message_faults = faults::run_messages(args, &compiled)?;
+    }
     terminal.print(&report, |out| {
         write_note(out, mesh_note(&job.input).as_deref())?;
         write_summary(out, &summary)?;
@@ -173,6 +173,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
             profile::write(out, profiled, ProfileFilter { cells, ..ProfileFilter::default() })?;
         }
         if let Some(faults) = &report.faults {
+            faults.write(out)?;
+        }
+        if let Some(faults) = &report.message_faults {
+            writeln!(out, "by messages on a machine with faults:")?;
             faults.write(out)?;
         }
         if let Some(path) = &args.trace {
@@ -200,7 +204,10 @@ pub(crate) fn run(args: &RunArgs, terminal: &Terminal) -> Result<(), CliError> {
         )));
     }
     match runs.iter().find(|run| !run.summary.payload_ok) {
-        None => report.faults.as_ref().map_or(Ok(()), FaultReport::check),
+        None => [&report.faults, &report.message_faults]
+            .into_iter()
+            .flatten()
+            .try_for_each(FaultReport::check),
         Some(run) => Err(CliError::Bug(format!(
             "set `{}`: {} wrong, {} missing, {} extra words",
             run.summary.set, run.checked.wrong, run.checked.missing, run.checked.extra
@@ -294,7 +301,15 @@ pub(crate) fn report<'a>(
             .filter(|messages| !messages.is_empty())
             .map(|messages| MessagesSummary::sum(&messages, clocks, parameters)),
     };
-    ExecutionReport { by: "phases", sets: all, total, compared: None, profile: None, faults: None }
+    ExecutionReport {
+        by: "phases",
+        sets: all,
+        total,
+        compared: None,
+        profile: None,
+        faults: None,
+        message_faults: None,
+    }
 }
 
 fn write_run(

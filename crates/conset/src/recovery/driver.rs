@@ -1,27 +1,24 @@
-//! The attempts of a run with recovery: the fabric, what is left, and the words that are handed over.
+//! The attempts of a run with recovery: the carrier, what is left, and the words that are handed over.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use conset_fabric::{
-    Fabric, FabricOptions, FaultPlan, FaultPlanError, Interruption, SetBuffers, WordRun,
-};
+use conset_fabric::{Interruption, SetBuffers, WordRun};
 use conset_ir::convert::index;
 use conset_ir::{ConnectionId, ConnectionSet, Machine};
 
+use super::carrier::Carrier;
 use super::repair::Suspicions;
 use super::rest::RestSet;
 use super::{Attempt, NamedConnection, ProgramWords, RecoveryOptions};
-use crate::Compiled;
 
 /// A run with recovery.
 pub(super) struct Driver<'a> {
     pub(super) options: &'a RecoveryOptions,
     /// The sets of the program.
     pub(super) sets: Vec<Arc<ConnectionSet>>,
-    pub(super) fabric: Fabric,
-    /// The program that the fabric executes.
-    pub(super) compiled: Cow<'a, Compiled>,
+    pub(super) carrier: &'a mut dyn Carrier,
+    /// The program that the carrier executes.
+    pub(super) loaded: Vec<Arc<ConnectionSet>>,
     /// How many of its sets have been exchanged.
     pub(super) exchanged: usize,
     /// What is left of the program: its first set is the one that is being exchanged.
@@ -33,24 +30,22 @@ pub(super) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     pub(super) fn new(
-        compiled: &'a Compiled,
-        plan: &FaultPlan,
+        carrier: &'a mut dyn Carrier,
+        machine: &Arc<Machine>,
         options: &'a RecoveryOptions,
-    ) -> Result<Self, FaultPlanError> {
-        let image = compiled.image();
-        let loaded = FabricOptions::default().detection(options.detection);
-        let sets: Vec<_> = image.sets().iter().map(|set| set.set.clone()).collect();
+    ) -> Self {
+        let sets = carrier.sets();
         let rest = sets.iter().enumerate();
-        Ok(Self {
+        Self {
             options,
-            fabric: Fabric::load(image.clone(), loaded).with_faults(plan)?,
             rest: rest.map(|(number, set)| RestSet::all(number, set)).collect(),
+            loaded: sets.clone(),
             sets,
-            machine: image.machine().clone(),
-            compiled: Cow::Borrowed(compiled),
+            machine: machine.clone(),
+            carrier,
             exchanged: 0,
             suspicions: Suspicions::default(),
-        })
+        }
     }
 
     /// Executes what is left until a fault is noticed.
@@ -58,17 +53,17 @@ impl<'a> Driver<'a> {
         &mut self,
         words: &mut dyn ProgramWords,
     ) -> (Attempt, Option<Box<Interruption>>) {
-        let begin = self.fabric.now();
+        let begin = self.carrier.now();
         let mut attempt = Attempt { begin, ..Attempt::default() };
-        let image = self.compiled.image().clone();
+        let sets = self.loaded.clone();
         self.exchanged = 0;
         let mut interruption = None;
-        for (number, set) in image.sets().iter().enumerate() {
-            let mut data = self.buffers(&set.set, &*words);
-            match self.fabric.exchange_or_drain(number, &mut data) {
-                Ok(report) => {
-                    attempt.phases += report.phases.len();
-                    attempt.words += self.hand_over(all_words(&set.set), &data, words);
+        for (number, set) in sets.iter().enumerate() {
+            let mut data = self.buffers(set, &*words);
+            match self.carrier.exchange(number, &mut data) {
+                Ok(phases) => {
+                    attempt.phases += phases.len();
+                    attempt.words += self.hand_over(all_words(set), &data, words);
                 }
                 Err(interrupted) => {
                     attempt.phases += interrupted.phases.len();
@@ -83,7 +78,7 @@ impl<'a> Driver<'a> {
             self.exchanged += 1;
             self.rest.remove(0);
         }
-        attempt.end = self.fabric.now();
+        attempt.end = self.carrier.now();
         (attempt, interruption)
     }
 
@@ -107,7 +102,7 @@ impl<'a> Driver<'a> {
     }
 
     pub(super) fn faults_acted(&self) -> Vec<Option<u64>> {
-        self.fabric.faults_acted().to_vec()
+        self.carrier.faults_acted().to_vec()
     }
 
     /// The outgoing words of the first set that is left.

@@ -11,13 +11,18 @@
 //!    checker verifies it;
 //! 5. the same fabric continues with the new image, at the clock at which it was drained.
 //!
-//! Every word is handed over once: with the stream that delivers it. If a stream arrived wrongly (words are missing,
+//! [`run`] does this in phases, [`run_messages`] with a message for each connection, and [`run_steps`] by step plans, of which what
+//! is left gets new plans. With messages, the network is emptied as soon as a router finds a word that no header came before;
+//! what receivers notice lets the others arrive before.
+//!
+//! Every word is handed over once: with the stream or message that delivers it. If one arrived wrongly (words are missing,
 //! repeated or changed), its words are sent again. If those of one connection arrive wrongly more often than
 //! [`RecoveryOptions::repeats`], the link of its route with most such streams is taken out of the machine too.
 //!
 //! A program that does not fit the remaining machine is refused, with the connections that have no path
 //! any more. Compiling takes no clocks here: the clocks are those of the fabric.
 
+mod carrier;
 mod driver;
 mod repair;
 mod rest;
@@ -25,13 +30,16 @@ mod rest;
 use std::fmt;
 use std::sync::Arc;
 
+use conset_fabric::messages::MessageOptions;
 use conset_fabric::{
     Detection, Fault, FaultPlan, FaultPlanError, FaultyPart, Outcome, synthetic_word,
 };
 use conset_ir::convert::to_u64;
-use conset_ir::{CellId, ConnectionId, Machine};
+use conset_ir::{CellId, ConnectionId, Machine, Program};
 
+use crate::steps::CompiledSteps;
 use crate::{CompileError, CompileOptions, Compiled};
+use carrier::{Carrier, MessageCarrier, PhaseCarrier};
 use driver::Driver;
 
 /// Options of [`run`].
@@ -164,7 +172,8 @@ pub struct Recovery {
     pub machine: Arc<Machine>,
     /// The clock at which each fault of the plan acted first.
     pub acted: Vec<Option<u64>>,
-    /// Words that arrived with another value than was sent; known for [`run_synthetic`] only, and 0 for [`run`].
+    /// Words that arrived with another value than was sent; known for
+    /// [`SyntheticWords`] only ([`SyntheticWords::judge`]), and 0 otherwise.
     pub wrong_words: u64,
     /// Words that arrived again after they had been delivered, and were dropped.
     pub repeated_words: u64,
@@ -228,7 +237,68 @@ pub fn run(
     words: &mut dyn ProgramWords,
     options: &RecoveryOptions,
 ) -> Result<Recovery, RecoveryError> {
-    let mut driver = Driver::new(compiled, plan, options)?;
+    let mut carrier = PhaseCarrier::new(compiled, plan, options)?;
+    execute(&mut carrier, compiled.image().machine(), words, options)
+}
+
+/// [`run`] by messages, one for each connection, in the order that `messages` states (its seed is for random orders). Messages
+/// find their routes by themselves, so nothing is compiled; each is delivered or sent again as a whole.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use conset::fabric::Outcome;
+/// use conset::ir::{CellId, Connection, ConnectionSet, Machine};
+/// use conset::recovery::{RecoveryOptions, SyntheticWords, run_messages};
+///
+/// let ring = (0..16).map(|cell| Connection::new(CellId(cell), CellId((cell + 1) % 16), 100));
+/// let machine = Arc::new(Machine::from_spec("torus:4x4")?);
+/// let program = ConnectionSet::new("ring", ring.collect())?.into();
+/// let (plan, options) = ("cell c3 dead at 300".parse()?, RecoveryOptions::default());
+/// let (mut words, orders) = (SyntheticWords::new(1), Default::default());
+/// let recovery = run_messages(&machine, &program, orders, &plan, &mut words, &options)?;
+/// assert_eq!((recovery.outcome, recovery.lost().count()), (Outcome::Delivered, 2));
+/// assert_eq!((recovery.words(), words.wrong()), (1400, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// See [`RecoveryError`].
+pub fn run_messages(
+    machine: &Arc<Machine>,
+    program: &Program,
+    messages: MessageOptions,
+    plan: &FaultPlan,
+    words: &mut dyn ProgramWords,
+    options: &RecoveryOptions,
+) -> Result<Recovery, RecoveryError> {
+    let mut carrier = MessageCarrier::of_sets(machine, program, messages, plan, options)?;
+    execute(&mut carrier, machine, words, options)
+}
+
+/// [`run`] by step plans: words that have not reached the targets of their connections are compiled to other plans, and sent
+/// again by their sources.
+///
+/// # Errors
+/// See [`RecoveryError`].
+pub fn run_steps(
+    compiled: &CompiledSteps,
+    plan: &FaultPlan,
+    words: &mut dyn ProgramWords,
+    options: &RecoveryOptions,
+) -> Result<Recovery, RecoveryError> {
+    let mut carrier = MessageCarrier::of_steps(compiled, plan, options)?;
+    execute(&mut carrier, compiled.schedule().machine(), words, options)
+}
+
+/// Executes what is loaded, and continues after each fault.
+fn execute(
+    carrier: &mut dyn Carrier,
+    machine: &Arc<Machine>,
+    words: &mut dyn ProgramWords,
+    options: &RecoveryOptions,
+) -> Result<Recovery, RecoveryError> {
+    let mut driver = Driver::new(carrier, machine, options);
     let (mut attempts, mut repeated_words, mut refused) = (Vec::new(), 0, None);
     let outcome = loop {
         let (mut attempt, interruption) = driver.attempt(words);
@@ -279,19 +349,35 @@ pub fn run_synthetic(
     seed: u64,
     options: &RecoveryOptions,
 ) -> Result<Recovery, RecoveryError> {
-    let mut words = SyntheticWords { seed, wrong: 0 };
-    let mut recovery = run(compiled, plan, &mut words, options)?;
-    recovery.wrong_words = words.wrong;
-    if words.wrong > 0 {
-        recovery.outcome = Outcome::Silent;
-    }
-    Ok(recovery)
+    let mut words = SyntheticWords::new(seed);
+    let recovery = run(compiled, plan, &mut words, options)?;
+    Ok(words.judge(recovery))
 }
 
-/// Words that are all different.
-struct SyntheticWords {
+/// Words that are all different, and the number of those that arrived with other values.
+#[derive(Clone, Debug)]
+pub struct SyntheticWords {
     seed: u64,
     wrong: u64,
+}
+
+impl SyntheticWords {
+    /// Words that depend on a seed.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, wrong: 0 }
+    }
+
+    /// Words that arrived with another value than was sent.
+    pub fn wrong(&self) -> u64 {
+        self.wrong
+    }
+
+    /// A run with these words, which is silent if any of them arrived with another value.
+    #[must_use]
+    pub fn judge(&self, recovery: Recovery) -> Recovery {
+        let outcome = if self.wrong > 0 { Outcome::Silent } else { recovery.outcome };
+        Recovery { outcome, wrong_words: self.wrong, ..recovery }
+    }
 }
 
 impl ProgramWords for SyntheticWords {

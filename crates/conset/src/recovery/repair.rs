@@ -1,21 +1,15 @@
 //! What is done after a fault: dead parts are removed, and what is left is compiled and loaded.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conset_fabric::{FaultKind, FaultyPart, Interruption};
-use conset_ir::{
-    CellId, ConnectionId, ConnectionSet, Infeasible, Machine, Program, ScheduledSet, SetSchedule,
-};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Program};
 
+use super::carrier::LinkEnds;
 use super::driver::Driver;
 use super::{NamedConnection, Repair};
-use crate::incremental::ReuseOutcome;
-use crate::{CompileError, Compiled, Compiler};
-
-/// Two cells, and all links from the first one to the second.
-type LinkEnds = (CellId, CellId);
+use crate::CompileError;
 
 /// How many streams arrived wrongly.
 #[derive(Default)]
@@ -57,17 +51,16 @@ impl Driver<'_> {
         let mut refusal = None;
         for removal in removals {
             let machine = without(&self.machine, removal.as_slice())?;
-            match self.compile(&machine)? {
-                Ok(compiled) => {
+            let program = self.program_left()?;
+            match self.carrier.load(&machine, &program, &mut repair)? {
+                Ok(()) => {
                     repair.removed.extend(removal);
-                    repair.count_reuse(&compiled);
                     self.machine = machine;
-                    self.fabric.resume(compiled.image().clone());
-                    self.compiled = Cow::Owned(compiled);
+                    self.loaded = program.sets().to_vec();
                     return Ok(Ok(repair));
                 }
-                Err(infeasible) => {
-                    refusal.get_or_insert_with(|| self.refusal(&machine, &infeasible));
+                Err(reason) => {
+                    refusal.get_or_insert_with(|| self.refusal(&machine, reason));
                 }
             }
         }
@@ -100,11 +93,10 @@ impl Driver<'_> {
     /// Counts the streams that arrived wrongly. Returns the links of those connections that did so too often, the
     /// one with most such streams first; none if there are no such connections.
     fn suspects(&mut self, interruption: &Interruption) -> Vec<LinkEnds> {
-        let schedule = &self.compiled.schedule().sets()[self.exchanged];
         let rest = &self.rest[0];
         let mut links = Vec::new();
         for &connection in &interruption.damaged {
-            let of_route = links_of(schedule, connection);
+            let of_route = self.carrier.links_of(self.exchanged, connection);
             for &link in &of_route {
                 *self.suspicions.links.entry(link).or_default() += 1;
             }
@@ -147,24 +139,14 @@ impl Driver<'_> {
         lost
     }
 
-    /// Compiles what is left, and reuses the present schedule.
-    fn compile(
-        &self,
-        machine: &Arc<Machine>,
-    ) -> Result<Result<Compiled, Infeasible>, CompileError> {
+    /// What is left as a program.
+    fn program_left(&self) -> Result<Program, CompileError> {
         let sets = self.rest.iter().map(|rest| rest.set(&self.sets[rest.number]).map(Arc::new));
         let program = sets.collect::<Result<Vec<_>, _>>().and_then(Program::new);
-        let program = program.map_err(|error| CompileError::bug("recovery", &error))?;
-        let options = self.options.compile.clone();
-        let previous = self.compiled.schedule();
-        match Compiler::new(machine).options(options).reuse(previous).compile(&program) {
-            Ok(compiled) => Ok(Ok(compiled)),
-            Err(CompileError::Infeasible(infeasible)) => Ok(Err(infeasible)),
-            Err(other) => Err(other),
-        }
+        program.map_err(|error| CompileError::bug("recovery", &error))
     }
 
-    fn refusal(&self, machine: &Machine, infeasible: &Infeasible) -> Refusal {
+    fn refusal(&self, machine: &Machine, message: String) -> Refusal {
         let mut hops: BTreeMap<CellId, Vec<u32>> = BTreeMap::new();
         let mut without_path = self.connections_left();
         without_path.retain(|connection| {
@@ -172,22 +154,7 @@ impl Driver<'_> {
             let from = from.or_insert_with(|| machine.hops_from(connection.source));
             from[connection.target.index()] == u32::MAX
         });
-        Refusal { message: infeasible.reason.clone(), without_path }
-    }
-}
-
-impl Repair {
-    fn count_reuse(&mut self, compiled: &Compiled) {
-        for (set, schedule) in compiled.sets().iter().zip(compiled.schedule().sets()) {
-            match &set.reuse {
-                Some(ReuseOutcome::Reused(report)) => {
-                    self.kept += report.kept;
-                    self.moved += report.moved;
-                    self.rerouted += report.rerouted + report.inserted;
-                }
-                _ => self.recompiled += schedule.set().len(),
-            }
-        }
+        Refusal { message, without_path }
     }
 }
 
@@ -202,13 +169,6 @@ impl NamedConnection {
             words,
         }
     }
-}
-
-/// The links of all routes of a connection.
-fn links_of(schedule: &SetSchedule, connection: ConnectionId) -> Vec<LinkEnds> {
-    let phases = schedule.timetable.routing().phases().iter();
-    let routes = phases.flat_map(|phase| phase.iter()).filter(|r| r.connection == connection);
-    routes.flat_map(|route| route.cells.windows(2)).map(|hop| (hop[0], hop[1])).collect()
 }
 
 /// A machine without some parts.

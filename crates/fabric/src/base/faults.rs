@@ -1,12 +1,15 @@
 //! What faults of the hardware ([`crate::injection`]) do to links and words: the part that is the same for both
 //! machines. What stops a port, and what a port does when its stall is over, is each machine's own ([`Ports`]).
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use conset_ir::{CellId, ConnectionId};
 
 use super::Base;
-use crate::injection::{FaultPlan, FaultPlanError, Injection, Part, WordEffect, keep_back};
+use crate::injection::{
+    FaultPlan, FaultPlanError, HardwareFaults, Injection, Part, SwitchFaults, WordEffect, keep_back,
+};
 use crate::network::{LinkTransfer, Tag};
 use crate::payload::Payload;
 
@@ -37,6 +40,62 @@ impl<T: Ord> Base<T> {
         Ok(())
     }
 
+    /// Takes the faults from this engine, which is not run again before it gets them back. What they hold back stays.
+    pub(crate) fn take_faults(&mut self) -> Option<HardwareFaults> {
+        let mut injection = self.injection.take()?;
+        self.held = std::mem::take(&mut injection.held);
+        Some(HardwareFaults(injection))
+    }
+
+    /// Takes over faults of the same machine that another engine had. Parts stop and go on as they have meanwhile.
+    pub(crate) fn give_faults(&mut self, faults: HardwareFaults, ports: &mut impl Ports) {
+        let mut injection = faults.0;
+        injection.held = std::mem::take(&mut self.held);
+        let (mut links, mut stopped_ports) = (BTreeSet::new(), BTreeSet::new());
+        for part in injection.stopped() {
+            match part {
+                Part::Link(link) => drop(links.insert(link)),
+                Part::Agent(cell) => stopped_ports.extend(ports.of_cell(cell)),
+            }
+        }
+        let (held, network) = (&mut injection.held, &mut self.network);
+        held.links.retain(|link, turn| {
+            let stopped = links.contains(link);
+            if !stopped && *turn {
+                network.resume(*link);
+            }
+            stopped
+        });
+        for link in links {
+            held.links.entry(link).or_insert_with(|| network.stop(link));
+        }
+        held.ports.retain(|port, turn| {
+            let stopped = stopped_ports.contains(port);
+            if !stopped && *turn {
+                ports.resume(*port);
+            }
+            stopped
+        });
+        for port in stopped_ports {
+            held.ports.entry(port).or_insert_with(|| ports.stop(port));
+        }
+        self.injection = Some(injection);
+        self.detector.disable();
+    }
+
+    /// The faults of the next context switch, which the driver carries out.
+    pub(crate) fn take_switch_faults(&mut self) -> SwitchFaults {
+        let now = self.now;
+        let injection = self.injection.as_mut();
+        injection.map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
+    }
+
+    /// Whether the end of a stall or rest will set something in motion, if somebody waits.
+    pub(crate) fn is_held_up(&self, is_waiting: bool) -> bool {
+        let injection = self.injection.as_ref().filter(|_| is_waiting);
+        injection.is_some_and(|injection| injection.next_end().is_some())
+    }
+
     /// The clock at which each fault of the plan acted first, in the order of the plan; empty without a plan.
     pub(crate) fn faults_acted(&self) -> &[Option<u64>] {
         self.injection.as_ref().map_or(&[], |injection| injection.acted())
@@ -62,7 +121,7 @@ impl<T: Ord> Base<T> {
         let Some(injection) = &mut self.injection else { return };
         let network = &mut self.network;
         for port in injection.end_rests(self.now) {
-            match injection.ports.get_mut(&port) {
+            match injection.held.ports.get_mut(&port) {
                 Some(turn) => *turn = true,
                 None => ports.resume(port),
             }
@@ -70,18 +129,18 @@ impl<T: Ord> Base<T> {
         while let Some((part, stops)) = injection.take(self.now) {
             match part {
                 Part::Link(link) if stops => {
-                    injection.links.insert(link, network.stop(link));
+                    injection.held.links.insert(link, network.stop(link));
                 }
                 Part::Link(link) => {
-                    if injection.links.remove(&link) == Some(true) {
+                    if injection.held.links.remove(&link) == Some(true) {
                         network.resume(link);
                     }
                 }
                 Part::Agent(cell) => {
                     for port in ports.of_cell(cell) {
                         if stops {
-                            injection.ports.insert(port, ports.stop(port));
-                        } else if injection.ports.remove(&port) == Some(true) {
+                            injection.held.ports.insert(port, ports.stop(port));
+                        } else if injection.held.ports.remove(&port) == Some(true) {
                             ports.resume(port);
                         }
                     }
@@ -116,7 +175,7 @@ impl<T: Ord> Base<T> {
         let Some(injection) = &mut self.injection else { return false };
         let to = transfer.to();
         let hit = injection.hit(transfer.link());
-        let overtaken = injection.overtaken.remove(&to);
+        let overtaken = injection.held.overtaken.remove(&to);
         if hit.is_none() && overtaken.is_none() {
             return false;
         }
@@ -136,7 +195,7 @@ impl<T: Ord> Base<T> {
                 network.lose(to);
             }
             Some(WordEffect::Reorder) => {
-                injection.overtaken.insert(to, network.lose(to));
+                injection.held.overtaken.insert(to, network.lose(to));
             }
             Some(WordEffect::Duplicate) => {
                 network.arrive_all(&[transfer]);
@@ -172,7 +231,7 @@ impl<T: Ord> Base<T> {
     /// Removes the links that are stopped from those that are served.
     pub(crate) fn hold_links_back(&mut self, transfers: &mut Vec<LinkTransfer>) {
         let Some(injection) = &mut self.injection else { return };
-        keep_back(&mut injection.links, transfers, |transfer| transfer.link());
+        keep_back(&mut injection.held.links, transfers, |transfer| transfer.link());
     }
 
     /// Removes the ports of slow cells from those that are served, and lets them rest.

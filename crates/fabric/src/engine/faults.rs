@@ -8,7 +8,7 @@ use crate::agents::OperationStage;
 use crate::base::faults::{Ports as _, WordPlace};
 use crate::fault::FaultKind;
 use crate::injection::{
-    CorruptedPayload, FaultPlan, FaultPlanError, Part, SwitchFaults, keep_back,
+    CorruptedPayload, FaultPlan, FaultPlanError, HardwareFaults, Part, SwitchFaults, keep_back,
 };
 use crate::network::LinkTransfer;
 use crate::payload::Payload;
@@ -40,11 +40,18 @@ impl Engine {
     /// phases nor how the cells reach the switch. To be called once before each [`Engine::switch`] or
     /// [`Engine::load`].
     pub fn take_switch_faults(&mut self) -> SwitchFaults {
-        let now = self.base.now;
-        self.base
-            .injection
-            .as_mut()
-            .map_or_else(SwitchFaults::default, |faults| faults.take_switch(now))
+        self.base.take_switch_faults()
+    }
+
+    /// Takes the faults, for another engine of the machine. Nothing may be in progress, and this engine is not run
+    /// again before it gets them back.
+    pub fn take_faults(&mut self) -> Option<HardwareFaults> {
+        self.base.take_faults()
+    }
+
+    /// Takes over the faults that another engine of the same machine had.
+    pub fn give_faults(&mut self, faults: HardwareFaults) {
+        self.base.give_faults(faults, &mut self.agents);
     }
 
     /// The agents and links that have stopped for ever, in order.
@@ -66,9 +73,9 @@ impl Engine {
         heads.map(|head| ConnectionId(head.stream()))
     }
 
-    /// Lets clocks pass in which nothing is in progress and no timer expires.
-    pub(crate) fn pass(&mut self, clocks: u64) {
-        self.base.now = self.base.now.saturating_add(clocks);
+    /// Lets time pass up to a clock, if that is later. Nothing may be in progress, and no timer may expire before.
+    pub fn pass_until(&mut self, clock: u64) {
+        self.base.now = self.base.now.max(clock);
     }
 
     /// The links and ports of a new context are idle; those that are stopped have their turn later.
@@ -76,11 +83,11 @@ impl Engine {
     pub(super) fn keep_stopped(&mut self) {
         let Some(injection) = &mut self.base.injection else { return };
         injection.forget_words();
-        for (&link, turn) in &mut injection.links {
+        for (&link, turn) in &mut injection.held.links {
             self.base.network.stop(link);
             *turn = true;
         }
-        for (&port, turn) in &mut injection.ports {
+        for (&port, turn) in &mut injection.held.ports {
             self.agents.stop(port);
             *turn = true;
         }
@@ -123,7 +130,7 @@ impl Engine {
         for ports in port_lists {
             self.base.let_rest(ports, |port| self.agents.cell_of(port));
             let Some(injection) = &mut self.base.injection else { return };
-            keep_back(&mut injection.ports, ports, |&port| port);
+            keep_back(&mut injection.held.ports, ports, |&port| port);
         }
     }
 

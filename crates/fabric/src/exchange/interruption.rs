@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use conset_ir::{CellId, ConnectionId, Image, LinkId, PhaseId};
+use conset_ir::{CellId, ConnectionId, Image, LinkId, Machine, PhaseId};
 
 use super::{Fabric, SetExecution};
 use crate::detection::{Detection, ExchangeData};
@@ -165,10 +165,21 @@ impl Fabric {
     }
 
     fn interruption(&self, fault: Fault) -> Interruption {
-        let machine = self.engine.machine();
+        Interruption::new(fault, self.engine.now(), self.engine.machine(), self.engine.dead_parts())
+    }
+}
+
+impl Interruption {
+    /// An exchange that ended at a clock, with nothing delivered, on a machine with these dead parts.
+    pub(crate) fn new(
+        fault: Fault,
+        drained: u64,
+        machine: &Machine,
+        dead: impl Iterator<Item = Part>,
+    ) -> Self {
         let mut dead_cells = Vec::new();
         let mut dead_links = Vec::new();
-        for part in self.engine.dead_parts() {
+        for part in dead {
             match part {
                 Part::Agent(cell) => dead_cells.push(cell),
                 Part::Link(link) => {
@@ -182,9 +193,9 @@ impl Fabric {
         });
         dead_links.sort_unstable();
         dead_links.dedup();
-        Interruption {
+        Self {
             fault,
-            drained: self.engine.now(),
+            drained,
             phases: Vec::new(),
             delivered: Vec::new(),
             repeated: 0,
@@ -195,6 +206,14 @@ impl Fabric {
         }
     }
 }
+
+impl std::fmt::Display for Interruption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl std::error::Error for Interruption {}
 
 /// The connection whose words a fault says are wrong.
 fn damaged_by(kind: &FaultKind) -> Option<ConnectionId> {

@@ -30,6 +30,7 @@ use conset_ir::{CellId, ConnectionId, Direction, Duplex, Machine, Parameters, Pr
 use super::engine::{Message, MessageEngine, MessageEvent};
 use crate::engine::Stop;
 use crate::fault::FaultKind;
+use crate::injection::HardwareFaults;
 use crate::payload::Payload;
 
 /// The words that a cell has for another one in a round.
@@ -63,6 +64,9 @@ pub struct PacketEvent {
     /// When the event occurred, in clocks from the start of the round.
     pub end: u64,
 }
+
+/// Stands for the packets of a round's end in faults, which belong to no put.
+pub const END_OF_ROUND: ConnectionId = ConnectionId(u32::MAX);
 
 /// A packet that was sent and not taken in.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +135,13 @@ impl Payload for PacketWords<'_> {
             self.data.transfer(from, to);
         }
     }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        let slot = self.slots[to.0.index()];
+        if let Some(put) = slot.put {
+            self.data.invert((ConnectionId(put), slot.first_word + to.1), bits);
+        }
+    }
 }
 
 impl ActiveMessages {
@@ -175,13 +186,50 @@ impl ActiveMessages {
         self.engine.word_hops()
     }
 
+    /// Clocks since the active messages were made.
+    pub fn now(&self) -> u64 {
+        self.engine.now()
+    }
+
+    /// Lets time pass up to a clock, if that is later.
+    pub fn pass_until(&mut self, clock: u64) {
+        self.engine.pass_until(clock);
+    }
+
+    /// Takes the faults, for another engine of the machine ([`crate::Engine::take_faults`]).
+    pub fn take_faults(&mut self) -> Option<HardwareFaults> {
+        self.engine.take_faults()
+    }
+
+    /// Takes over the faults that another engine of the same machine had.
+    pub fn give_faults(&mut self, faults: HardwareFaults) {
+        self.engine.give_faults(faults);
+    }
+
     /// Carries out a round and returns its clocks. A cell sends its puts by target, beginning with the
     /// first one after itself. `data` gets their words, each put as the connection of its number;
     /// `seen` gets the events of their packets, in order.
     ///
     /// # Errors
-    /// A put whose end has no live agent, or that has no route.
+    /// A put whose end has no live agent, or that has no route. With faults of the hardware also what they have done to
+    /// packets; it names puts by their numbers, and the packets of the round's end by [`END_OF_ROUND`]. The words that
+    /// `data` got then may be wrong, and nothing can be exchanged any more.
     pub fn run(
+        &mut self,
+        puts: &[Put],
+        data: &mut dyn Payload,
+        seen: &mut dyn FnMut(PacketEvent),
+    ) -> Result<u64, FaultKind> {
+        self.run_packets(puts, data, seen).map_err(|mut kind| {
+            kind.for_each_label(&mut |label| {
+                let put = self.slots.get(label.index()).and_then(|slot| slot.put);
+                *label = put.map_or(END_OF_ROUND, ConnectionId);
+            });
+            kind
+        })
+    }
+
+    fn run_packets(
         &mut self,
         puts: &[Put],
         data: &mut dyn Payload,
@@ -258,7 +306,7 @@ impl ActiveMessages {
             self.engine.take_events(&mut events);
             events.iter().try_for_each(|event| handle(self, event))?;
         }
-        self.engine.explain().map_or(Ok(()), Err)
+        self.engine.outcome()
     }
 
     /// All cells reduce a word to the first one and get the result, over a binomial tree of packets.

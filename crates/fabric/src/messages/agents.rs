@@ -94,6 +94,9 @@ pub(crate) struct MessageAgent {
     pub(crate) receive_row: u32,
     /// The word being received: its message and its index.
     pub(crate) taken: (u32, u32),
+    /// The first word of the message being received that came in the place of another one: its place, its message and
+    /// its index; only with faults.
+    pub(crate) misplaced: Option<(u32, u32, u32)>,
     /// Messages to send after `sent`.
     pub(crate) pending: VecDeque<u32>,
     /// Channels in which a header waits for the receiver.
@@ -124,6 +127,7 @@ impl MessageAgent {
             receive_next: 0,
             receive_row: NONE,
             taken: (NONE, 0),
+            misplaced: None,
             pending: VecDeque::new(),
             arrivals: WaitQueue::EMPTY,
             to_receive: 0,

@@ -126,7 +126,12 @@ impl MessageEngine {
         let ((from, word), expected) = (agent.taken, agent.receive_next);
         let number = agent.received;
         agent.receive_next += 1;
-        self.wrong_words += u64::from((from, word) != (number, expected));
+        if (from, word) != (number, expected) {
+            self.wrong_words += 1;
+            if expected >= extra {
+                agent.misplaced.get_or_insert((expected, from, word));
+            }
+        }
         let worm = &self.worms[index(number)];
         let to = worm.message.label;
         if expected >= extra && worm.message.words > 0 {
@@ -147,7 +152,9 @@ impl MessageEngine {
         let agent = &mut self.agents[index(cell)];
         agent.receiving = ReceiverState::Idle;
         let start = agent.receive_start;
-        self.push_event(Direction::Receive, number, start);
+        if self.base.injection.is_none() || self.is_right(cell, number) {
+            self.push_event(Direction::Receive, number, start);
+        }
         self.worms[index(number)].live = false;
         self.free.push(number);
         self.unfinished -= 1;

@@ -118,8 +118,10 @@ pub struct MessageEngine {
     pub(crate) snapshot: Box<MessageSnapshot>,
     /// Check words at the end of each message.
     pub(crate) check_words: u32,
-    /// The channel with the first word that no header came before.
-    pub(crate) stray: Option<u32>,
+    /// Whether receivers compare the identities of words, which only a simulator knows.
+    pub(crate) compares_words: bool,
+    /// What a router or a receiver has noticed first; only with faults.
+    pub(crate) noticed: Option<FaultKind>,
 }
 
 impl MessageEngine {
@@ -162,7 +164,8 @@ impl MessageEngine {
             wrong_words: 0,
             snapshot: Box::default(),
             check_words: 0,
-            stray: None,
+            compares_words: true,
+            noticed: None,
         }
     }
 
@@ -221,6 +224,11 @@ impl MessageEngine {
     /// Words that a link has carried.
     pub fn link_words(&self, link: LinkId) -> u64 {
         self.base.link_words(link)
+    }
+
+    /// Words in channels and on links.
+    pub(crate) fn words_in_network(&self) -> u64 {
+        self.base.network.occupied().map(|(_, words)| u64::from(words)).sum()
     }
 
     /// The words of the link that has carried the most.
@@ -302,19 +310,25 @@ impl MessageEngine {
         self.base.set_timer(clocks, Timer::Driver(key));
     }
 
+    /// Lets time pass up to a clock, if that is later. Nothing may be in progress, and no timer may expire before.
+    pub fn pass_until(&mut self, clock: u64) {
+        self.base.now = self.base.now.max(clock);
+    }
+
     /// Removes all timers of the driver, including expired ones that were not taken.
     pub fn clear_timers(&mut self) {
         self.base.expired.clear();
         self.base.retain_timers(|timer| !matches!(timer, Timer::Driver(_)));
     }
 
-    /// Whether a word is in transit or the software of a message is running, after
-    /// [`MessageEngine::run`] has returned. If not, only the driver can change the state.
+    /// Whether a word is in transit, the software of a message is running, or a fault holds messages up for some clocks,
+    /// after [`MessageEngine::run`] has returned. If not, only the driver can change the state.
     pub fn is_moving(&self) -> bool {
         let words =
             [self.base.in_flight.next_end(), self.sends.next_end(), self.receives.next_end()];
         words.iter().any(Option::is_some)
             || self.base.timers().any(|timer| !matches!(timer, Timer::Driver(_)))
+            || self.base.is_held_up(self.unfinished > 0)
     }
 
     /// Moves the events since the last call into `into`, in order.
@@ -338,7 +352,7 @@ impl MessageEngine {
                 self.wake_all(&woken);
             }
             self.settle();
-            if self.stray.is_some() {
+            if self.noticed.is_some() {
                 return Stop::Fault;
             }
             if !self.events.is_empty() {
@@ -359,7 +373,7 @@ impl MessageEngine {
     fn settle(&mut self) {
         loop {
             self.base.network.settle();
-            if !self.handle_reports() && self.base.network.is_settled() || self.stray.is_some() {
+            if !self.handle_reports() && self.base.network.is_settled() || self.noticed.is_some() {
                 break;
             }
         }
@@ -430,7 +444,7 @@ impl MessageEngine {
                 let previous = self.base.network.disconnect(self.client(row));
                 self.release_channel(previous);
             }
-            if self.stray.is_some() {
+            if self.noticed.is_some() {
                 return true;
             }
             // Nothing was added in the loop: words move only in `settle`.
@@ -465,7 +479,7 @@ impl MessageEngine {
             self.worms[index(tag.stream())].head = row;
             self.route_header(row, tag.stream());
         } else {
-            self.stray.get_or_insert(row);
+            self.notice_stray_word(row);
         }
     }
 

@@ -1,29 +1,28 @@
 //! Message passing on a machine with faults ([`crate::injection`]), and what becomes of it.
 //!
-//! Cells use only what hardware sees, as in exchanges by connections ([`crate::detection`]). The router of a cell
-//! notices words without a header. A receiver counts the words of a message until its tail; without check words that is
-//! all. With check words, [`CHECK_WORDS`] more words follow the data of each message: weighted sums that begin with the
+//! Cells use only what hardware sees, as in exchanges by connections ([`crate::detection`]): what the engine notices
+//! (`faults`). With check words, [`CHECK_WORDS`](crate::CHECK_WORDS) more words follow the data of each message: weighted sums that begin with the
 //! number of the message, its length and that of the exchange. They cost the time of that many words for each message, and
 //! are compared before the receiver uses its words. Cells of a step plan pass on what they have received, right or wrong.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use conset_ir::convert::{index, to_u32, to_u64};
-use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Piece, Steps};
+use conset_ir::convert::{index, to_u64};
+use conset_ir::{Connection, ConnectionId, ConnectionSet, Machine, Steps};
 
+use super::cell_words::{Carried, CellWords};
 use super::engine::MessageEngine;
 use super::order::SendLists;
-use super::run::{MessageData, MessageOptions, MessageRun};
+use super::run::{MessageOptions, MessageRun};
 use super::steps::StepsRun;
-use crate::detection::{CHECK_WORDS, Detection, StreamTable};
+use crate::detection::Detection;
 use crate::fault::{Fault, FaultKind};
 use crate::fault_run::{FaultRun, Outcome};
 use crate::injection::{FaultExtent, FaultPlan, FaultPlanError};
-use crate::payload::{Payload, synthetic_word};
+use crate::payload::synthetic_word;
 
 /// Exchanges a set by messages on a machine with faults. The first fault that is noticed ends the run.
-/// [`Detection::Simulator`] is as [`Detection::Plain`]. Faults of context switches never act.
+/// With [`Detection::Simulator`] receivers also see words in the places of others. Faults of context switches never act.
 ///
 /// # Errors
 /// A plan that names a part which the machine does not have.
@@ -53,14 +52,12 @@ pub fn run_set_with_faults(
     detection: Detection,
 ) -> Result<FaultRun, FaultPlanError> {
     let engine = engine(machine, options, plan, detection)?;
-    let whole = set.iter().map(|(id, connection)| {
-        (connection.source, connection.target, vec![Piece::whole(set, id)])
-    });
-    let data = FaultyData::new(set, whole, options.seed, detection);
+    let own = |id, word| synthetic_word(options.seed, id, word);
+    let data = CellWords::new(set, Carried::of_set(set), &own, (detection, 0));
     let lists = SendLists::of_set(set, machine.agent_count(), options);
     let mut run = MessageRun::new(engine, (set, data), &lists, options);
     let done = run.execute();
-    let wrong = run.data.wrong_words(|_| true);
+    let wrong = wrong_words(&run.data, set.iter(), &own);
     Ok(fault_run(&run.engine, set, done, wrong))
 }
 
@@ -75,15 +72,14 @@ pub fn run_steps_with_faults(
     detection: Detection,
 ) -> Result<FaultRun, FaultPlanError> {
     let engine = engine(steps.machine(), options, plan, detection)?;
-    let messages = steps.messages().iter();
-    let messages =
-        messages.map(|message| (message.source, message.target, message.pieces.to_vec()));
-    let data = FaultyData::new(steps.set(), messages, options.seed, detection);
+    let own = |id, word| synthetic_word(options.seed, id, word);
+    let set = steps.set();
+    let data = CellWords::new(set, Carried::of_steps(steps), &own, (detection, 0));
     let mut run = StepsRun::new(engine, (steps, data), options);
     let done = run.execute();
     // Connections of a cell to itself need no message.
-    let set = steps.set();
-    let wrong = run.data.wrong_words(|id| set.get(id).source != set.get(id).target);
+    let carried = set.iter().filter(|(_, connection)| connection.source != connection.target);
+    let wrong = wrong_words(&run.data, carried, &own);
     Ok(fault_run(&run.engine, set, done, wrong))
 }
 
@@ -93,9 +89,8 @@ fn engine(
     plan: &FaultPlan,
     detection: Detection,
 ) -> Result<MessageEngine, FaultPlanError> {
-    let check_words = if detection == Detection::Checked { CHECK_WORDS } else { 0 };
     let engine = MessageEngine::new(machine.clone(), options.datelines);
-    engine.with_check_words(check_words).with_faults(plan)
+    engine.with_detection(detection).with_faults(plan)
 }
 
 fn fault_run(
@@ -118,126 +113,16 @@ fn fault_run(
     FaultRun { outcome, fault, reports: Vec::new(), acted, clock, wrong, extent }
 }
 
-/// A message: its ends and what it carries.
-struct Carried {
-    source: CellId,
-    target: CellId,
-    pieces: Vec<Piece>,
-}
-
-/// The words of a run, as the cells have them.
-struct FaultyData<'a> {
-    set: &'a ConnectionSet,
-    seed: u64,
-    /// By label.
-    messages: Vec<Carried>,
-    /// The values of each message that was begun, and of what has come of each, with check words.
-    sent: Vec<Vec<u64>>,
-    received: Vec<Vec<u64>>,
-    /// What cells have received of connections.
-    held: BTreeMap<(CellId, ConnectionId), Vec<u64>>,
-    /// The check words, if there are any.
-    checks: Option<StreamTable>,
-}
-
-impl<'a> FaultyData<'a> {
-    fn new(
-        set: &'a ConnectionSet,
-        messages: impl Iterator<Item = (CellId, CellId, Vec<Piece>)>,
-        seed: u64,
-        detection: Detection,
-    ) -> Self {
-        let carried = |(source, target, pieces)| Carried { source, target, pieces };
-        let messages: Vec<Carried> = messages.map(carried).collect();
-        let words = |message: &Carried| message.pieces.iter().map(|piece| piece.words).sum();
-        let checks = (detection == Detection::Checked)
-            .then(|| StreamTable::of_messages(messages.iter().map(words), 0));
-        let empty = vec![Vec::new(); messages.len()];
-        let (sent, received, held) = (empty.clone(), empty, BTreeMap::new());
-        Self { set, seed, messages, sent, received, held, checks }
-    }
-
-    /// Words of connections that their targets do not have as their sources had them.
-    fn wrong_words(&self, is_carried: impl Fn(ConnectionId) -> bool) -> u64 {
-        let wrong_of = |(id, words, target): (ConnectionId, u32, CellId)| {
-            let held = self.held.get(&(target, id));
-            let is_right = |&word: &u32| {
-                held.is_some_and(|held| held[index(word)] == synthetic_word(self.seed, id, word))
-            };
-            to_u64((0..words).filter(|word| !is_right(word)).count())
-        };
-        let connections = self.set.iter().filter(|(id, _)| is_carried(*id));
-        connections
-            .map(|(id, connection)| wrong_of((id, connection.words, connection.target)))
-            .sum()
-    }
-}
-
-impl MessageData for FaultyData<'_> {
-    fn begin(&mut self, message: ConnectionId) {
-        let Carried { source, pieces, .. } = &self.messages[message.index()];
-        let mut values = Vec::new();
-        for &Piece { connection, first_word, words } in pieces {
-            let own = self.set.get(connection).source == *source;
-            let held = self.held.get(&(*source, connection));
-            values.extend((first_word..first_word + words).map(|word| match held {
-                _ if own => synthetic_word(self.seed, connection, word),
-                Some(held) => held[index(word)],
-                None => 0,
-            }));
-        }
-        if let Some(checks) = &self.checks {
-            let sums = checks.check_words(message, &values);
-            values.extend(sums);
-        }
-        self.sent[message.index()] = values;
-    }
-
-    fn end(&mut self, engine: &MessageEngine, message: ConnectionId) -> Result<(), FaultKind> {
-        let received = std::mem::take(&mut self.received[message.index()]);
-        let sent = self.sent[message.index()].len();
-        let Carried { target, pieces, .. } = &self.messages[message.index()];
-        let (cell, links) = (*target, || engine.links_of(message));
-        if let Some(checks) = &self.checks {
-            if let Some(damage) = checks.message_damage(message, &received) {
-                let (connection, links) = (message, links());
-                return Err(FaultKind::CheckFailed { cell, connection, damage, links });
-            }
-        } else if received.len() != sent {
-            let extra = engine.machine().parameters().message_extra_words;
-            let [sent, received] = [sent, received.len()].map(|words| to_u32(words) + extra);
-            let links = links();
-            return Err(if received > sent {
-                FaultKind::ExcessWords { cell, message, sent, received, links }
-            } else {
-                let (connection, first_word, damage) = (message, 0, None);
-                FaultKind::LostWords { cell, connection, first_word, sent, received, damage, links }
-            });
-        }
-        let mut values = received.into_iter();
-        for piece in pieces {
-            let words = index(self.set.get(piece.connection).words);
-            let held = self.held.entry((cell, piece.connection)).or_insert_with(|| vec![0; words]);
-            let first = index(piece.first_word);
-            held[first..first + index(piece.words)]
-                .iter_mut()
-                .zip(&mut values)
-                .for_each(|(place, value)| *place = value);
-        }
-        Ok(())
-    }
-}
-
-impl Payload for FaultyData<'_> {
-    /// The place is known only when all words have come. An extra word that came for a word of data has the value 0.
-    fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        let value = self.sent[from.0.index()].get(index(from.1)).copied().unwrap_or(0);
-        self.received[to.0.index()].push(value);
-    }
-
-    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
-        if let Some(last) = self.received[to.0.index()].last_mut() {
-            *last ^= u64::from(bits);
-        }
-    }
+/// Words of connections that their targets do not have as their sources had them.
+fn wrong_words<'a>(
+    data: &CellWords<'_>,
+    connections: impl Iterator<Item = (ConnectionId, &'a Connection)>,
+    own: &dyn Fn(ConnectionId, u32) -> u64,
+) -> u64 {
+    let wrong_of = |(id, connection): (ConnectionId, &Connection)| {
+        let held = data.at_target(id);
+        let is_right = |&word: &u32| held.is_some_and(|held| held[index(word)] == own(id, word));
+        to_u64((0..connection.words).filter(|word| !is_right(word)).count())
+    };
+    connections.map(wrong_of).sum()
 }

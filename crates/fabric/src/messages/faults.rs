@@ -8,23 +8,31 @@
 //! * A header that is no word of data has a check of its own: if a bit is inverted, it is as lost. The other extra
 //!   words carry nothing that this model knows, so an inverted bit in them changes nothing.
 //! * A reception ends with the tail. The receiver knows the number of words from the header and notices if another
-//!   number came. Without the tail it waits for ever, and the channels behind the lost tail are never free:
+//!   number came ([`FaultKind::LostWords`], [`FaultKind::ExcessWords`]); a simulator also notices words in the places of
+//!   others ([`FaultKind::MisplacedWord`]). With check words these tell what is wrong, and the driver compares them.
+//!   Without the tail the receiver waits for ever, and the channels behind the lost tail are never free:
 //!   [`MessageEngine::lost_words`].
 //! * A stopped cell moves no word between agent and network and starts no software; its links and router work on. A
 //!   cell that is slow rests after each word but the last one of a message.
 //!
-//! There are no context switches, so faults of these never act.
+//! These rules are the same for sets, step plans, packets of active messages and the messages of programs: the engine
+//! applies them. A message that did not arrive rightly is not reported as received.
+//!
+//! There are no context switches, so faults of these never act, except where a driver has them from elsewhere
+//! ([`MessageEngine::take_switch_faults`]).
 
 use std::ops::RangeInclusive;
 
-use conset_ir::convert::index;
+use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, LinkId};
 
 use super::agents::{ReceiverState, SenderState};
 use super::engine::{Message, MessageEngine};
+use super::run::MessageData;
 use crate::base::faults::{Ports, WordPlace};
+use crate::detection::{CHECK_WORDS, Detection};
 use crate::fault::{FaultKind, WaitCause, WaitEdge};
-use crate::injection::{FaultPlan, FaultPlanError, Part};
+use crate::injection::{FaultPlan, FaultPlanError, HardwareFaults, Part, SwitchFaults};
 use crate::network::{LinkTransfer, NONE};
 
 /// The ports whose turn has come. A cell has two: `2 * cell` sends and `2 * cell + 1` receives.
@@ -52,10 +60,29 @@ impl MessageEngine {
         Ok(self)
     }
 
-    /// The engine with check words at the end of each message, which the payload transfers like data.
-    pub(crate) fn with_check_words(mut self, words: u32) -> Self {
-        self.check_words = words;
+    /// The engine with receivers that notice so much. Check words are at the end of each message, and the payload
+    /// transfers them like data.
+    pub(crate) fn with_detection(mut self, detection: Detection) -> Self {
+        self.check_words = if detection == Detection::Checked { CHECK_WORDS } else { 0 };
+        self.compares_words = detection == Detection::Simulator;
         self
+    }
+
+    /// Takes the faults, for another engine of the machine ([`crate::Engine::take_faults`]).
+    pub fn take_faults(&mut self) -> Option<HardwareFaults> {
+        self.base.take_faults()
+    }
+
+    /// Takes over the faults that another engine of the same machine had.
+    pub fn give_faults(&mut self, faults: HardwareFaults) {
+        let mut ports = WokenPorts(Vec::new());
+        self.base.give_faults(faults, &mut ports);
+        self.wake_all(&ports.0);
+    }
+
+    /// The faults of the next context switch ([`crate::Engine::take_switch_faults`]).
+    pub fn take_switch_faults(&mut self) -> SwitchFaults {
+        self.base.take_switch_faults()
     }
 
     /// The clock at which each fault of the plan acted first.
@@ -146,22 +173,78 @@ impl MessageEngine {
     /// How a run ended, after [`MessageEngine::run`] has returned [`crate::Stop::Idle`] or [`crate::Stop::Fault`].
     ///
     /// # Errors
-    /// A stray word, lost words, or the waits of messages that are unfinished.
+    /// What was noticed, lost words, or the waits of messages that are unfinished.
     pub(super) fn outcome(&self) -> Result<(), FaultKind> {
         let lost = || self.base.injection.as_ref().and_then(|_| self.lost_words());
-        match self.stray_word().or_else(lost).or_else(|| self.explain()) {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
+        let noticed = self.noticed.clone();
+        noticed.or_else(lost).or_else(|| self.explain()).map_or(Ok(()), Err)
     }
 
-    /// The word that no header came before, after [`MessageEngine::run`] has returned [`crate::Stop::Fault`].
-    fn stray_word(&self) -> Option<FaultKind> {
-        let row = self.stray?;
-        let tag = self.base.network.head(row)?;
+    /// Goes on after what was noticed, if the driver does.
+    pub(super) fn goes_on(&mut self, driver: &mut impl MessageData) -> bool {
+        let Some(kind) = &self.noticed else { return false };
+        let goes_on = driver.goes_on_after(self.base.now, kind);
+        if goes_on {
+            self.noticed = None;
+        }
+        goes_on
+    }
+
+    /// What faults of the hardware have done, after [`MessageEngine::run`] has returned: what a router or a receiver has
+    /// noticed or, if nothing moves any more, lost words, or a chain of waits that ends at a part that has stopped.
+    /// `None` without a plan, and if messages wait for something else or for nothing.
+    pub fn hardware_fault(&self) -> Option<FaultKind> {
+        self.base.injection.as_ref()?;
+        let is_hardware = |kind: &FaultKind| match kind {
+            FaultKind::Deadlock { waits, .. } => {
+                waits.last().is_some_and(|last| last.cause.is_stopped_part())
+            }
+            _ => true,
+        };
+        self.outcome().err().filter(is_hardware)
+    }
+
+    /// A word has arrived in channel `row` that no header came before.
+    #[cold]
+    pub(super) fn notice_stray_word(&mut self, row: u32) {
+        if self.noticed.is_some() {
+            return;
+        }
+        let Some(tag) = self.base.network.head(row) else { return };
         let (message, word) = (self.worms[index(tag.stream())].message.label, tag.index());
         let link = LinkId(row / self.router.pools);
-        Some(FaultKind::StrayWord { cell: CellId(self.cell_of(row)), link, message, word })
+        let cell = CellId(self.cell_of(row));
+        self.noticed = Some(FaultKind::StrayWord { cell, link, message, word });
+    }
+
+    /// Whether the message that a cell has received up to its tail has arrived rightly, as far as the receiver sees.
+    #[cold]
+    pub(super) fn is_right(&mut self, cell: u32, number: u32) -> bool {
+        let agent = &mut self.agents[index(cell)];
+        let (received, misplaced) = (agent.receive_next, agent.misplaced.take());
+        if self.check_words > 0 {
+            return true;
+        }
+        let (sent, message) = (self.worms[index(number)].length, self.label(number));
+        let misplaced = misplaced.filter(|_| self.compares_words);
+        if received == sent && misplaced.is_none() {
+            return true;
+        }
+        let (cell, links) = (CellId(cell), self.route_links(number));
+        let kind = match misplaced {
+            _ if received > sent => FaultKind::ExcessWords { cell, message, sent, received, links },
+            _ if received < sent => {
+                let (connection, first_word, damage) = (message, 0, None);
+                FaultKind::LostWords { cell, connection, first_word, sent, received, damage, links }
+            }
+            Some((expected, from, word)) => {
+                let found = self.label(from);
+                FaultKind::MisplacedWord { cell, message, expected, found, word, links }
+            }
+            None => return true,
+        };
+        self.noticed.get_or_insert(kind);
+        false
     }
 
     /// The first message whose receiver waits although its source has sent all of its words and none is on its
@@ -185,7 +268,7 @@ impl MessageEngine {
             sent: worm.length,
             received: if self.is_received(number) { received } else { 0 },
             damage: None,
-            links: self.links_of(label),
+            links: self.route_links(number),
         })
     }
 
@@ -203,11 +286,16 @@ impl MessageEngine {
         target.received == number && target.receiving != ReceiverState::Idle
     }
 
-    /// The links of the route of a live message, the last one first.
+    /// The links of the route of the last message with a label, the last one first.
     pub(crate) fn links_of(&self, label: ConnectionId) -> Vec<LinkId> {
-        let worm = self.worms.iter().rev().find(|worm| worm.message.label == label);
-        let rows = worm.into_iter().flat_map(|worm| worm.route.iter().rev());
-        rows.map(|row| LinkId(row / self.router.pools)).collect()
+        let worm = self.worms.iter().rposition(|worm| worm.message.label == label);
+        worm.map_or_else(Vec::new, |number| self.route_links(to_u32(number)))
+    }
+
+    /// The links of the route of a message, the last one first.
+    fn route_links(&self, number: u32) -> Vec<LinkId> {
+        let route = self.worms[index(number)].route.iter().rev();
+        route.map(|row| LinkId(row / self.router.pools)).collect()
     }
 
     /// The stopped link or cell that a message waits for.

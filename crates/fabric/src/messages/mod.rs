@@ -18,6 +18,8 @@
 //! | [`mod@predict`] | the paper's cost model |
 //! | `wait_graph` | the explanation of deadlocks |
 //! | `faults` | faults of the hardware |
+//! | `cell_words` | the words that cells have, right or wrong |
+//! | [`interruption`] | exchanges with faults that can go on |
 //! | [`mod@fault_run`] | runs with such faults, with check words or without, and what becomes of them |
 //!
 //! With nothing else in the network, a message of `m` words and `e` extra words over `d` links
@@ -38,11 +40,13 @@
 
 pub mod active;
 mod agents;
+mod cell_words;
 mod endpoints;
 pub mod engine;
 mod fast_forward;
 pub mod fault_run;
 mod faults;
+pub mod interruption;
 pub mod order;
 mod pathways;
 pub mod predict;
@@ -59,6 +63,7 @@ mod tests;
 pub use active::{ActiveMessages, PacketEvent, Put};
 pub use engine::{Message, MessageEngine, MessageEvent};
 pub use fault_run::{run_set_with_faults, run_steps_with_faults};
+pub use interruption::MessageFabric;
 pub use order::SendLists;
 pub use predict::predict;
 pub use routes::MessageRoutes;

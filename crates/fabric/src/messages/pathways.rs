@@ -111,7 +111,7 @@ impl MessageEngine {
         self.channels[index(row)].owner = NONE;
         if self.base.network.queued(row) > 0 {
             // Only with faults.
-            self.stray.get_or_insert(row);
+            self.notice_stray_word(row);
             return;
         }
         let mut queue = self.channels[index(row)].waiters;

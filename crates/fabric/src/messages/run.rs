@@ -234,6 +234,11 @@ pub(super) trait MessageData: Payload {
     fn end(&mut self, _engine: &MessageEngine, _message: ConnectionId) -> Result<(), FaultKind> {
         Ok(())
     }
+
+    /// A fault was noticed at a clock. Returns whether the exchange goes on, so that what can still arrive does.
+    fn goes_on_after(&mut self, _clock: u64, _kind: &FaultKind) -> bool {
+        false
+    }
 }
 
 /// The data of a checked run. It needs no memory, because a word is a function of its index.
@@ -364,6 +369,7 @@ impl<'a, D: MessageData> MessageRun<'a, D> {
                         self.event(event)?;
                     }
                 }
+                Stop::Fault if self.engine.goes_on(&mut self.data) => {}
                 Stop::Idle | Stop::Fault => break,
                 Stop::Timer => {}
             }
@@ -398,8 +404,11 @@ impl<'a, D: MessageData> MessageRun<'a, D> {
         match event.direction {
             Direction::Send => self.send_next(event.message.source.index()),
             Direction::Receive => {
+                if let Err(kind) = self.data.end(&self.engine, event.message.label) {
+                    let goes_on = self.data.goes_on_after(self.engine.now(), &kind);
+                    return if goes_on { Ok(()) } else { Err(kind) };
+                }
                 self.received += 1;
-                self.data.end(&self.engine, event.message.label)?;
                 self.release(event.message.label)
             }
         }

@@ -184,6 +184,7 @@ impl<'a, D: MessageData> StepsRun<'a, D> {
                         self.receive(row, &mut ready)?;
                     }
                 }
+                Stop::Fault if self.engine.goes_on(&mut self.data) => {}
                 Stop::Idle | Stop::Fault => break,
             }
         }
@@ -219,7 +220,10 @@ impl<'a, D: MessageData> StepsRun<'a, D> {
         match event.direction {
             Direction::Send => self.end_operation(event.message.source.0),
             Direction::Receive => {
-                self.data.end(&self.engine, ConnectionId(row))?;
+                if let Err(kind) = self.data.end(&self.engine, ConnectionId(row)) {
+                    let goes_on = self.data.goes_on_after(self.engine.now(), &kind);
+                    return if goes_on { Ok(()) } else { Err(kind) };
+                }
                 match self.steps.copy_clocks(index(row)) {
                     0 => self.receive(row, ready),
                     clocks => {

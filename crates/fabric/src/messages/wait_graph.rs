@@ -39,8 +39,7 @@ impl MessageEngine {
                 path.push((number, wait));
                 at = next;
             }
-            let last = path.last().map(|step| step.1.cause);
-            if let Some(WaitCause::StoppedLink { .. } | WaitCause::DeadCell { .. }) = last {
+            if path.last().is_some_and(|step| step.1.cause.is_stopped_part()) {
                 to_stopped.get_or_insert_with(|| self.deadlock(&path, false));
             }
             chain.get_or_insert_with(|| self.deadlock(&path, false));
@@ -78,7 +77,7 @@ impl MessageEngine {
         Some((WaitEdge { cell: target, cause }, next))
     }
 
-    fn label(&self, number: u32) -> ConnectionId {
+    pub(super) fn label(&self, number: u32) -> ConnectionId {
         self.worms[index(number)].message.label
     }
 

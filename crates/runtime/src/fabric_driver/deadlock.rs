@@ -15,8 +15,9 @@ use crate::message_queue::MessageQueue;
 impl FabricDriver<'_> {
     /// Nothing is under way and programs have not ended: why.
     pub(super) fn deadlock_error(&mut self, queue: &MessageQueue) -> RunError {
-        let lost = self.lost_words().or_else(|| self.not_started());
-        if let Some(error) = lost.or_else(|| self.ended_before_switch()) {
+        let hardware = self.message_fault(queue).or_else(|| self.lost_words());
+        let error = hardware.or_else(|| self.not_started());
+        if let Some(error) = error.or_else(|| self.ended_before_switch()) {
             return error;
         }
         if self.messages.active {

@@ -75,16 +75,6 @@ impl MessageDriver {
         }
     }
 
-    /// Takes over at a clock, with nothing under way.
-    pub(super) fn enter(&mut self, clock: u64) {
-        self.active = true;
-        if clock > self.engine.now() {
-            self.engine.set_timer(clock - self.engine.now(), 0);
-            self.engine.run(&mut MessageQueue::default());
-            self.engine.take_timers(&mut Vec::new());
-        }
-    }
-
     /// Whether a cell has asked for one more message than it waits for; from now on it has.
     pub(super) fn take_spare(&mut self, row: usize) -> bool {
         std::mem::replace(&mut self.spare[row], true)
@@ -241,7 +231,7 @@ impl FabricDriver<'_> {
     ) -> Result<bool, RunError> {
         match stop {
             Stop::Idle => return Ok(false),
-            Stop::Fault => {}
+            Stop::Fault => return self.message_fault(&state.queue).map_or(Ok(true), Err),
             Stop::Timer => {
                 let mut rows = Vec::new();
                 self.messages.engine.take_timers(&mut rows);

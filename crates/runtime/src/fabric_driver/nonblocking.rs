@@ -32,7 +32,7 @@ use conset_fabric::{Engine, SwitchFaults};
 use conset_ir::convert::{to_u32, to_usize};
 use conset_ir::{CellId, Direction, Duplex, Operation, PhaseId};
 
-use super::{CellState, FabricDriver, pass_until};
+use super::{CellState, FabricDriver};
 use crate::error::RunError;
 use crate::fabric_port::FabricState;
 
@@ -141,7 +141,7 @@ impl FabricDriver<'_> {
         self.computation.made_progress();
         if next < phases {
             self.drain(shared)?;
-            self.start_switch(PhaseId::from_index(next), shared)?;
+            self.start_switch(PhaseId::from_index(next))?;
         } else {
             self.requests.stage = Stage::Idle;
             self.requests.queue.pop_front();
@@ -163,15 +163,10 @@ impl FabricDriver<'_> {
     }
 
     /// The machine starts to switch, and all cells with it.
-    fn start_switch(
-        &mut self,
-        phase: PhaseId,
-        shared: &RefCell<FabricState>,
-    ) -> Result<(), RunError> {
+    fn start_switch(&mut self, phase: PhaseId) -> Result<(), RunError> {
         let start = self.now();
         if self.messages.active {
-            pass_until(&mut self.engine, start, shared);
-            self.messages.active = false;
+            self.activate(false, start);
             self.hand_timers_over();
         }
         let clocks = self.setup.loaded.image.machine().parameters().switch_clocks();

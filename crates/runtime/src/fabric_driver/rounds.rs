@@ -45,9 +45,18 @@ struct PutWords {
 }
 
 impl Payload for PutWords {
+    /// With faults there may be more words than the put has; the round fails then.
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32)) {
-        let word = self.sent[from.0.index()][index(from.1)];
-        self.received[to.0.index()][index(to.1)] = word;
+        let word = self.sent[from.0.index()].get(index(from.1)).copied().unwrap_or(0);
+        if let Some(place) = self.received[to.0.index()].get_mut(index(to.1)) {
+            *place = word;
+        }
+    }
+
+    fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {
+        if let Some(place) = self.received[to.0.index()].get_mut(index(to.1)) {
+            *place ^= u64::from(bits);
+        }
     }
 }
 
@@ -119,12 +128,20 @@ impl FabricDriver<'_> {
     pub(super) fn perform_round(&mut self, shared: &RefCell<FabricState>) -> Result<(), RunError> {
         while self.advance(shared)? {}
         let machine = self.setup.loaded.image.machine();
+        let (start, faults) = (self.now(), self.take_faults());
         let active = self.packets.get_or_insert_with(|| {
             let active = ActiveMessages::new(machine);
             Box::new(active.expect("cells wait in rounds on machines with active messages"))
         });
+        active.pass_until(start);
+        faults.into_iter().for_each(|faults| active.give_faults(faults));
         let delivered = shared.borrow_mut().board.deliver(active);
-        let clocks = delivered.map_err(|kind| self.fault(kind))?;
+        let (taken_in, faults) = (active.now(), active.take_faults());
+        let clocks = delivered.map_err(|kind| self.round_fault(kind, taken_in))?;
+        // The end of the round is the control network's.
+        self.pass_until(taken_in);
+        faults.into_iter().for_each(|faults| self.give_faults(faults));
+        let clocks = clocks - (self.now() - start);
         self.in_round = 0;
         for row in 0..self.cells.len() {
             self.states[row] = CellState::Computing;
