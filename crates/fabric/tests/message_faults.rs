@@ -113,6 +113,13 @@ fn every_word_of_a_message() {
                 assert_eq!(plain.outcome, expected, "{plan}, {extra} extra: {plain:?}");
                 let checked = run(&machine, &set, &plan, Detection::Checked);
                 assert_ne!(checked.outcome, Outcome::Silent, "{plan}: {checked:?}");
+                // A simulator sees words in the places of others, and no inverted bits.
+                let seen = run(&machine, &set, &plan, Detection::Simulator);
+                let expected = match (effect, plain.outcome) {
+                    ("reorders", Outcome::Silent) => Outcome::Detected,
+                    (_, outcome) => outcome,
+                };
+                assert_eq!(seen.outcome, expected, "{plan}, {extra} extra: {seen:?}");
                 if !is_data || word == extra {
                     continue;
                 }

@@ -336,6 +336,11 @@ fn clocks_words_and_dead_parts_are_of_the_whole_run() {
             assert_eq!(fault(variant, &first, &late), None);
             assert!(fault(variant, &all, &late).is_some(), "{variant:?}, {last:?}");
             assert!(words_carried(variant, &all) > words + 3);
+            // Before the first word of the last action has come over the link.
+            let whole = with(variant, &all, "").unwrap().1.clocks;
+            let plan = format!("link c0 -> c1 stalled 5000 at {}", clocks + 10);
+            let late = with(variant, &all, &plan).unwrap().1.clocks;
+            assert!(late > whole + 3000, "{variant:?}, {last:?}: {whole}, {late} clocks");
             // A stall is over although another engine had its end.
             for at in [0, clocks / 3, clocks / 2] {
                 let plan =
