@@ -6,13 +6,15 @@
 //! and a route. Units that overuse a resource are removed and placed again, while the cost of
 //! overused resources rises, until no resource is overused (McMurchie and Ebeling, FPGA 1995).
 //!
-//! The first plan is negotiated from the bound upwards: slots and phases are added whenever the
-//! negotiation stalls. Then there is a *trial* for each way to cut the set, with the number of
-//! slots and phases of the bounds. A trial has a work limit, and present costs rise as the work is
-//! used up, so the remaining overuse tells how close a failed trial came to a plan. A failed trial
-//! is queued again with twice the work, and with more slots or phases; a successful one is followed
-//! by trials with fewer. Trials are ranked by their overuse and by the clocks that they would gain,
-//! and get work in inverse proportion to their rank, until the budget is used up.
+//! The first plan is negotiated from the bound upwards: whenever the negotiation stalls, slots are
+//! added if links and ports are scarcer than channels, otherwise phases. Its cut is one whose units
+//! fit into the phases (`first_cut`). Then there is a *trial* for each way to cut the set, with the
+//! number of slots and phases of the bounds. A trial has a work limit, and present costs rise as the
+//! work is used up, so the remaining overuse tells how close a failed trial came to a plan. A failed
+//! trial is queued again with twice the work, and with more slots or phases, of which slots are
+//! expected to relieve links and phases to relieve channels; a successful one is followed by trials
+//! with fewer. Trials are ranked by their overuse and by the clocks that they would gain, and get
+//! work in inverse proportion to their rank, until the budget is used up.
 //!
 //! Units of a connection on the same route in adjacent slots become one stream, which takes its
 //! channels once. At the end, streams are moved to their earliest starts, which removes the idle
@@ -129,6 +131,10 @@ const PLACING_WORK: u64 = 24;
 /// without a plan: one quarter.
 const WARM_START: u64 = 4;
 
+/// The first plan is negotiated with a cut whose fewest slots take at most this fraction longer than
+/// those of the cut that takes the least time: one eighth.
+const ROUNDING: u64 = 8;
+
 /// Overuse is stored as a number of users in this many.
 const MILLION: u64 = 1_000_000;
 
@@ -152,10 +158,32 @@ pub fn plan(problem: &Problem<'_>, config: &SlotConfig, budget: u64, seed: u64) 
             units.push(cut);
         }
     }
+    if let Some(first) = first_cut(&units, problem.bounds.phases) {
+        units[..=first].rotate_right(1);
+    }
     let mut search = SlotSearch::new(problem, config, &order, budget);
     search.start(&units, seed);
     search.run();
     search.found()
+}
+
+/// The cut with which the first plan is negotiated: the first one, unless its longest unit is longer
+/// than a phase of the bound on average, or its slots waste more than an eighth of the time. (Long
+/// units fit into few phases, so agents with several of them would need many slots.) Then it is the
+/// cut that takes the least work of those that are suitable; `None` if there is none.
+fn first_cut(units: &[Units], phases: u32) -> Option<usize> {
+    let clocks = |cut: &Units| u64::from(cut.fewest_slots) * cut.slot;
+    let least = units.iter().map(clocks).min()?;
+    let is_suitable = |cut: &Units| {
+        cut.longest * index(phases.max(1)) <= index(cut.fewest_slots)
+            && clocks(cut) <= least + least / ROUNDING
+    };
+    let work = |cut: &Units| to_u64(cut.count()) * u64::from(cut.fewest_slots);
+    let mut cuts = units.iter().enumerate().filter(|(_, cut)| is_suitable(cut)).peekable();
+    match cuts.peek() {
+        Some((0, _)) => Some(0),
+        _ => cuts.min_by_key(|(_, cut)| work(cut)).map(|(row, _)| row),
+    }
 }
 
 /// Plans a set as [`plan`] does, but starts with a given number of phases of `each` slots, does not
@@ -331,7 +359,7 @@ impl<'a> SlotSearch<'a> {
 
     /// Runs a trial and queues the trials that follow from its outcome.
     fn run_trial(&mut self, trial: SlotTrial) {
-        let SlotTrial { cut, counts, is_warm, effort, .. } = trial;
+        let SlotTrial { cut, counts, is_warm, .. } = trial;
         self.seed = self.seed.wrapping_add(1);
         let settled = self.cuts[cut].settled.as_ref().filter(|_| is_warm);
         let state = match settled {
@@ -339,24 +367,26 @@ impl<'a> SlotSearch<'a> {
             None => self.unplaced(cut, counts),
         };
         let Some(mut state) = state else { return };
-        let outcome = state.fit(counts, effort, self.left());
+        let outcome = state.fit(counts, trial.effort, self.left());
         let remaining = state.remaining_overuse();
         if let Some(clocks) = self.take(&mut state, outcome) {
             self.settled(cut, state, clocks);
             return;
         }
-        // With more slots or phases, less overuse is expected.
-        let overuse = remaining.least / 2;
-        let first = self.config.effort / if is_warm { WARM_START } else { 1 };
-        let more = |counts| SlotTrial { cut, counts, is_warm, effort: first, overuse };
+        // With more slots, half the overuse of links is expected, with more phases half that of channels.
+        let [links, channels] = [remaining.links, remaining.channels];
+        let all = (links + channels).max(1);
+        let less = |gone: u64| remaining.least * (all - gone.min(all)) / all;
+        let effort = self.config.effort / if is_warm { WARM_START } else { 1 };
+        let more = |counts, overuse| SlotTrial { cut, counts, is_warm, effort, overuse };
         let (slots, phases) = counts;
-        let missing = to_u32((u64::from(slots) * remaining.links / MILLION).max(1));
-        self.push(more((slots + missing, phases)));
-        if remaining.channels > 0 {
-            let missing = to_u32((u64::from(phases) * remaining.channels / MILLION).max(1));
-            self.push(more((slots, phases + missing)));
+        let missing = to_u32((u64::from(slots) * links / MILLION).max(1));
+        self.push(more((slots + missing, phases), less(links.div_ceil(2))));
+        if channels > 0 {
+            let missing = to_u32((u64::from(phases) * channels / MILLION).max(1));
+            self.push(more((slots, phases + missing), less(channels.div_ceil(2))));
         }
-        self.trials.push(SlotTrial { effort: 2 * effort, overuse: remaining.least, ..trial });
+        self.trials.push(SlotTrial { effort: 2 * trial.effort, overuse: remaining.least, ..trial });
     }
 
     /// Stores a negotiation that yielded a plan, and queues trials with fewer slots or phases.

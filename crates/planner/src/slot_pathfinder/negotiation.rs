@@ -196,17 +196,14 @@ impl<'a> Negotiation<'a> {
         }
     }
 
-    /// Adds `times` phases if channels are scarce, otherwise `times` the number of slots that the
-    /// overuse would fill.
+    /// Adds `times` phases if a greater share of the channels in use than of the links and ports in use is
+    /// overused, otherwise `times` the number of slots that the overuse would fill.
     fn grow(&mut self, times: u32) {
-        let unit = self.units.slot * to_u64(self.units.longest);
         let overuse = self.overuse + self.violated;
-        // If a unit is shorter than a context switch, slots are added first, unless more than half
-        // of the budget is used up.
-        let scarce = match unit >= self.problem.switch {
-            true => self.channel_overuse * 8 > overuse,
-            false => times > 1 && self.channel_overuse > overuse,
-        };
+        let used: u64 =
+            self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
+        let used_channels: u64 = self.channels.iter().map(|of| u64::from(of.users)).sum();
+        let scarce = self.channel_overuse * to_i64(used) > overuse * to_i64(used_channels);
         let slots = to_u32(self.slots());
         if overuse == 0 || scarce {
             let phases = to_u32(self.phases()) + times;
@@ -217,8 +214,6 @@ impl<'a> Negotiation<'a> {
             return;
         }
         // At least one slot, to the phases with the most overuse.
-        let used: u64 =
-            self.links.users().iter().sum::<u64>() + self.ports.users().iter().sum::<u64>();
         let missing = u64::from(slots) * to_u64(overuse) / used.max(1);
         let missing = to_u32((missing.max(1) * u64::from(times)).min(u64::from(slots)));
         let over: Vec<u64> =
