@@ -52,7 +52,7 @@ impl Protocol {
 ///
 /// The fields are named as in the rules of the model and as the keys of machine files. They are
 /// public, and the struct is not `#[non_exhaustive]`, because emitted crates build it field by
-/// field; [`Machine::new`] checks the ranges.
+/// field; [`Machine::new`](super::Machine::new) checks the ranges.
 ///
 /// ```
 /// use conset_ir::{Machine, Parameters};
