@@ -7,6 +7,7 @@
 use conset::fabric::Trace;
 use conset::ir::convert::index;
 use conset::ir::{ConnectionSet, Direction, Program};
+use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{CompileError, Compiled, Compiler, run};
 use conset_runtime::{ThreadOptions, Transport};
 
@@ -71,6 +72,20 @@ pub(crate) fn compiles(compiler: Compiler<'_>, case: &Case, program: &Program) -
         assert!(phases >= index(schedule.bounds.phases), "{:?}", schedule.bounds);
     }
     Some(compiled)
+}
+
+/// Compiles a program to steps; `None` if there is no path at all, or a message has no route or too many words.
+///
+/// # Panics
+/// If there is another error, or the checker refused a plan.
+pub(crate) fn compiles_steps(compiler: &StepCompiler, program: &Program) -> Option<CompiledSteps> {
+    let steps = match compiler.compile(program, &mut |_| ()) {
+        Ok(steps) => steps,
+        Err(CompileError::Infeasible(_) | CompileError::Input(_)) => return None,
+        Err(other) => panic!("steps: {other}"),
+    };
+    assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
+    Some(steps)
 }
 
 /// Runs a compiled program on the fabric.

@@ -27,7 +27,7 @@ use conset::recovery::{self, Recovery, RecoveryOptions, SyntheticWords, run_mess
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{CompileError, CompileOptions, Compiled, Compiler};
 
-use crate::{Case, CaseKind};
+use crate::{Case, CaseKind, check};
 
 /// Plans for each program of the soak tests, in each way.
 const PLANS_OF_SOAK_PROGRAM: u64 = 8;
@@ -81,14 +81,9 @@ impl Subject {
             Err(other) => panic!("{name}: {other}"),
         };
         let compiler = StepCompiler::new(machine).max_plans(1);
-        let steps_of = |set: &Arc<ConnectionSet>| compiler.compile(&one_set(set), &mut |_| ());
-        let steps: Result<Vec<_>, _> = program.sets().iter().map(steps_of).collect();
-        let steps = match steps {
-            Ok(steps) => steps,
-            // Without a route for messages, or with too many words of a message.
-            Err(CompileError::Infeasible(_) | CompileError::Input(_)) => Vec::new(),
-            Err(other) => panic!("{name}: {other}"),
-        };
+        let steps_of = |set| check::compiles_steps(&compiler, &one_set(set));
+        let steps: Option<Vec<_>> = program.sets().iter().map(steps_of).collect();
+        let steps = steps.unwrap_or_default();
         Some(Self { name, is_small, compiled, program, steps })
     }
 

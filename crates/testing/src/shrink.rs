@@ -91,11 +91,9 @@ impl Pieces {
             let built = ConnectionSet::new(format!("s{row}"), set.connections.clone()).ok()?;
             let mut built = built.with_order(order.collect()).ok()?;
             if !set.nodes.is_empty() {
-                let words = |(nodes, connection): (&'_ Vec<u32>, &Connection)| {
-                    nodes[..index(connection.words)].to_vec()
-                };
-                let lists: Vec<_> = set.nodes.iter().zip(&set.connections).map(words).collect();
-                let lists = NodeLists::from_lists(lists.iter().map(Vec::as_slice));
+                let lists = set.nodes.iter().zip(&set.connections);
+                let lists = lists.map(|(nodes, connection)| &nodes[..index(connection.words)]);
+                let lists = NodeLists::from_lists(lists);
                 built = built.with_nodes(lists).ok()?;
             }
             built.check_machine(&machine).ok()?;

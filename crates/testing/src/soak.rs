@@ -29,8 +29,8 @@ use conset::fabric::messages::{self, MessageOptions, MessageOrder};
 use conset::fabric::{Fault, FaultKind};
 use conset::ir::convert::to_u32;
 use conset::ir::{CellId, Connection, ConnectionSet, Document, LinkId, Machine, Program, binary};
-use conset::steps::{StepCompiler, StepExecutionError};
-use conset::{CompileError, Compiled, Compiler};
+use conset::steps::{CompiledSteps, StepCompiler, StepExecutionError};
+use conset::{Compiled, Compiler};
 use conset_runtime::Transport;
 
 use crate::case::{Case, CaseKind, next};
@@ -216,7 +216,7 @@ pub fn cell_programs(seed: u64, transport: &Transport) -> Result<SoakCounts, Str
     caught(|| {
         let mut counts = SoakCounts { programs: 1, ..SoakCounts::default() };
         let case = counts.times.of(Stage::Generate, || Case::of_seed(seed, CaseKind::Soak));
-        let Case { machine, program, options } = &case;
+        let Case { machine, program, .. } = &case;
         if check::words(program) > MAX_EXAMINED_WORDS {
             return counts;
         }
@@ -230,15 +230,18 @@ pub fn cell_programs(seed: u64, transport: &Transport) -> Result<SoakCounts, Str
             }
             None => counts.refused += 1,
         }
-        let compiler = StepCompiler::new(machine).max_plans(2).seed(options.seed);
-        let compile = || compiler.compile(program, &mut |_| ());
-        // Not all pairs of cells have a route on which messages cannot deadlock.
-        if let Ok(steps) = counts.times.of(Stage::Steps, compile) {
+        if let Some(steps) = counts.times.of(Stage::Steps, || compile_steps(&case, 2)) {
             counts.times.of(Stage::Transports, || every_word(steps.image(), program, transports));
             counts.steps += 1;
         }
         counts
     })
+}
+
+/// The step plans of a case, of so many tried for each set.
+fn compile_steps(case: &Case, plans: u32) -> Option<CompiledSteps> {
+    let compiler = StepCompiler::new(&case.machine).max_plans(plans).seed(case.options.seed);
+    check::compiles_steps(&compiler, &case.program)
 }
 
 /// Does everything with a case.
@@ -377,15 +380,7 @@ fn has_no_route(fault: &Fault) -> bool {
 
 fn by_steps(case: &Case, choices: Choices, counts: &mut SoakCounts) {
     let plans = to_u32(choices.below(8, 6)) + 1;
-    let compiler = StepCompiler::new(&case.machine).max_plans(plans).seed(case.options.seed);
-    let compiled = counts.times.of(Stage::Steps, || compiler.compile(&case.program, &mut |_| ()));
-    let steps = match compiled {
-        Ok(steps) => steps,
-        // No path at all; a message without a route, or with too many words.
-        Err(CompileError::Infeasible(_) | CompileError::Input(_)) => return,
-        Err(other) => panic!("steps: {other}"),
-    };
-    assert!(steps.searches().iter().all(|search| search.refused == 0), "step plans were refused");
+    let Some(steps) = counts.times.of(Stage::Steps, || compile_steps(case, plans)) else { return };
     counts.times.of(Stage::Files, || {
         forms::round_trips(&Document::Steps(steps.schedule().clone()));
         forms::round_trips(&Document::Image((**steps.image()).clone()));
