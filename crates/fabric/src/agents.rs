@@ -89,8 +89,8 @@ pub(crate) struct SubmittedOperation {
     start: u64,
     /// Opening it costs `stream_setup`.
     costs_setup: bool,
-    /// Opening it also costs `network_overhead`.
-    is_between_nodes: bool,
+    /// Opening it also costs the overhead between nodes, which is not 0.
+    has_overhead: bool,
     port: u32,
 }
 
@@ -100,7 +100,7 @@ impl SubmittedOperation {
         operation: &conset_ir::Operation,
         row: u32,
         start: u64,
-        is_between_nodes: bool,
+        has_overhead: bool,
         submission: Submission,
     ) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl SubmittedOperation {
             slot: NONE,
             start,
             costs_setup: submission.costs_setup,
-            is_between_nodes,
+            has_overhead,
             port: NONE,
         }
     }
@@ -210,7 +210,7 @@ pub(crate) struct Agents {
     full_duplex: bool,
     /// Streams that may be open on a port.
     stream_limit: u32,
-    /// Whether opening a stream takes time, within a node and between nodes.
+    /// Whether opening a stream takes time, without and with the overhead between nodes.
     has_setup: [bool; 2],
     ports: Vec<AgentPort>,
     /// The ports used in this context; all others have their initial state.
@@ -224,8 +224,8 @@ pub(crate) struct Agents {
     ready: ReadyList,
     /// Ports whose next operation has a planned start in the future, by that start.
     sleeping: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Ports that started to move a word, and ports that started to open a stream (within a node, and
-    /// between nodes), since these vectors were last emptied, in order.
+    /// Ports that started to move a word, and ports that started to open a stream (without and with
+    /// the overhead between nodes), since these vectors were last emptied, in order.
     pub(crate) started: Vec<u32>,
     pub(crate) opening: [Vec<u32>; 2],
     /// Operations finished since this vector was last emptied.

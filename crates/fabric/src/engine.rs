@@ -91,8 +91,7 @@ pub struct Engine {
     pub(crate) tables: LoadedTables,
     /// Ports that move a word.
     access: DelayQueue<u32>,
-    /// Ports that open a stream.
-    /// The openings of streams within a node, and between nodes.
+    /// Ports that open a stream, without and with the overhead between nodes.
     setup: [DelayQueue<u32>; 2],
     /// The clock from which planned starts count, the end of the switch; `None` on a machine
     /// without timed starts.
@@ -211,8 +210,8 @@ impl Engine {
 
     /// The clocks at which an opening ends, and at which one may start.
     fn next_openings(&self) -> [Option<u64>; 3] {
-        let [inside, between] = self.setup.each_ref().map(DelayQueue::next_end);
-        [inside, between, self.agents.next_start()]
+        let [without, with] = self.setup.each_ref().map(DelayQueue::next_end);
+        [without, with, self.agents.next_start()]
     }
 
     /// The words left in channels, as a fault; `None` if all channels are empty.
@@ -270,9 +269,9 @@ impl Engine {
         let row = self.tables.gate(cell, operation)?;
         let start = self.epoch.map_or(0, |epoch| epoch.saturating_add(operation.start));
         let start = start.min(LATEST_START);
-        let is_between_nodes = self.base.machine.is_between_nodes(ends.source, ends.target);
+        let has_overhead = self.base.machine.network_overhead(ends.source, ends.target) > 0;
         let operation =
-            SubmittedOperation::new(cell, operation, row, start, is_between_nodes, submission);
+            SubmittedOperation::new(cell, operation, row, start, has_overhead, submission);
         self.base.detector.reset();
         Ok(OperationId(self.agents.submit(operation)))
     }

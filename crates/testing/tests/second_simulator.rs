@@ -219,6 +219,19 @@ fn a_port_sleeps_for_two_starts() {
     compare::phases(&Arc::new(image)).expect("they agree");
 }
 
+/// Set-ups of c2 within its node and of c3 to the other node end in the same clock. Without
+/// `network_overhead` both are of one kind, and the one that started first goes first (C1, step 3).
+#[test]
+fn set_ups_without_overhead_are_of_one_kind() {
+    let text = include_str!("set_ups_of_two_cells.cset");
+    let Ok(Document::Image(image)) = conset::ir::text::parse("set_ups_of_two_cells.cset", text)
+    else {
+        panic!("it is an image");
+    };
+    verify::check_image(&image).expect("it is valid");
+    compare::phases(&Arc::new(image)).expect("they agree");
+}
+
 #[test]
 fn routes_of_messages() {
     let specs = "torus:8x8 torus:5x4x2 mesh:7x6 ring:13 hypercube:6 fat-tree:64 fat-tree:37/3.1.2 \

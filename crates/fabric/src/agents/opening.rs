@@ -36,13 +36,12 @@ impl Agents {
             let slot = to_u32(slot);
             operation.slot = slot;
             (operation.stage, operation.opened) = (OperationStage::Opening, now);
-            let SubmittedOperation { costs_setup, is_between_nodes, direction, row, .. } =
-                *operation;
-            let distance = usize::from(is_between_nodes);
+            let SubmittedOperation { costs_setup, has_overhead, direction, row, .. } = *operation;
+            let kind = usize::from(has_overhead);
             self.gates(direction)[index(row)].operation = opened;
-            if costs_setup && self.has_setup[distance] {
+            if costs_setup && self.has_setup[kind] {
                 self.ports[index(number)].moving = slot;
-                self.opening[distance].push(number);
+                self.opening[kind].push(number);
                 return true;
             }
             self.opened(opened, network);
