@@ -253,4 +253,45 @@ mod tests {
         let slow = full.with_parameters(parameters).unwrap();
         assert_eq!(clocks(&slow, false), [17 + 17 * 3, 30 + 17 * 3]);
     }
+
+    #[test]
+    fn software_between_nodes_is_counted_at_each_end() {
+        let parameters = Parameters {
+            protocol: Protocol::Standing,
+            duplex: Duplex::Full,
+            c_send: 50,
+            c_receive: 30,
+            message_extra_words: 4,
+            access_clocks_per_word: 3,
+            link_clocks_per_word: 5,
+            network_overhead: 11,
+            ..Parameters::cluster()
+        };
+        let cluster = |protocol, duplex| {
+            let parameters = Parameters { protocol, duplex, ..parameters.clone() };
+            Machine::from_spec("cluster:2x2").unwrap().with_parameters(parameters).unwrap()
+        };
+        // c0 sends one message in its node, and two to c2, which sends one back.
+        let clocks = |machine: &Machine, own| {
+            let mut loads = CellLoads::new(machine);
+            for (source, target, words) in [(0, 1, 8), (0, 2, 10), (0, 2, 7), (2, 0, 6)] {
+                loads.words(CellId(source), CellId(target), words, own);
+            }
+            [0, 2].map(|cell: usize| loads.clocks(&loads.cells[cell]))
+        };
+        let full = cluster(Protocol::Standing, Duplex::Full);
+        let sent = 3 * 50 + (25 + 3 * 4 - 3) * 5 + 3 * 3 + 2 * 11;
+        let received = 2 * 30 + 2 * 11 + (17 + 2 * 4) * 3;
+        assert_eq!(clocks(&full, true), [sent, received]);
+        let half = cluster(Protocol::Standing, Duplex::Half);
+        let software = [3 * 50 + 30 + 3 * 11, 50 + 2 * 30 + 3 * 11];
+        let [first, second] = [25 * 5 + 6 * 3, 6 * 5 + 17 * 3];
+        assert_eq!(clocks(&half, true), [software[0] + first, software[1] + second]);
+        let rendezvous = cluster(Protocol::Rendezvous, Duplex::Full);
+        let of = |messages: u128, words: u128| messages * (80 + 4 * 5) + 2 * 3 * 11 + words * 5;
+        assert_eq!(clocks(&rendezvous, true), [of(4, 25 + 6), of(3, 17 + 6)]);
+        // Words in any messages may share those of other cells.
+        let in_any = |messages: u128, words: u128| messages * (80 + 4 * 5) + words * 5;
+        assert_eq!(clocks(&rendezvous, false), [in_any(2, 25 + 6), in_any(2, 17 + 6)]);
+    }
 }

@@ -149,6 +149,93 @@ fn an_order_that_only_the_receiver_breaks_is_named_there() {
     assert_eq!(waits[0].waits_for, order);
 }
 
+/// What the first of the waits waits for, and their number.
+fn first_wait(
+    order: &[(u32, u32)],
+    connections: &[(u32, u32)],
+    lists: &[&[(Direction, u32)]],
+) -> (usize, String) {
+    let (Verdict::Deadlock(waits) | Verdict::Undecided(waits)) =
+        judge(&[], connections, order, lists)
+    else {
+        panic!("free")
+    };
+    (waits.len(), describe(&waits[..1]))
+}
+
+#[test]
+fn waits_name_the_connection_that_has_to_complete_first() {
+    // Of both that precede x2, x0 is complete.
+    let lists: [&[(Direction, u32)]; 2] =
+        [&[(Send, 0), (Send, 2), (Send, 1)], &[(Receive, 0), (Receive, 1), (Receive, 2)]];
+    let waits = first_wait(&[(0, 2), (1, 2)], &[(0, 1); 3], &lists);
+    let text = "c0 sends x2 (operation 1), x1 must complete first, c0 is busy with x2";
+    assert_eq!(waits, (1, text.to_owned()));
+    // Two pairs of cells, each with an ordered pair.
+    let lists: [&[(Direction, u32)]; 4] = [
+        &[(Send, 3), (Send, 2)],
+        &[(Receive, 3), (Receive, 2)],
+        &[(Send, 1), (Send, 0)],
+        &[(Receive, 1), (Receive, 0)],
+    ];
+    let ends = [(2, 3), (2, 3), (0, 1), (0, 1)];
+    let waits = first_wait(&[(0, 1), (2, 3)], &ends, &lists);
+    let text = "c0 sends x3 (operation 0), x2 must complete first, c0 is busy with x3";
+    assert_eq!(waits, (1, text.to_owned()));
+    // The order of later ones is not why the first two need room.
+    let lists: [&[(Direction, u32)]; 2] = [
+        &[(Send, 0), (Send, 1), (Send, 2), (Send, 3)],
+        &[(Receive, 1), (Receive, 0), (Receive, 2), (Receive, 3)],
+    ];
+    let waits = first_wait(&[(2, 3)], &[(0, 1); 4], &lists);
+    assert_eq!(waits, (2, "c0 sends x0 (operation 0), c1 is busy with x1".to_owned()));
+}
+
+#[test]
+fn a_connection_precedes_others_with_all_its_parts() {
+    let part = |direction, connection, first_word| Operation {
+        direction,
+        connection: x(connection),
+        channel: ChannelId(0),
+        words: 4,
+        first_word,
+        start: 0,
+    };
+    let list = |direction, parts: &[(u32, u32)]| {
+        let operations = parts.iter().map(|&(x, first)| part(direction, x, first)).collect();
+        DraftCell { entries: Vec::new(), operations }
+    };
+    let machine = machine("mesh:2", &[]);
+    let set = set(&[(0, 1, 8), (0, 1, 4)]).with_order(vec![(x(0), x(1))]).unwrap();
+    let mut checker = Checker::new(&machine, &set);
+    assert_eq!(format!("{checker:?}"), "Checker { set: \"s\", .. }");
+    let mut verdict = |parts: &[(u32, u32)]| {
+        checker.phase(&phase_image(&[list(Send, parts), list(Receive, parts)]))
+    };
+    assert_eq!(verdict(&[(0, 0), (0, 4), (1, 0)]), Verdict::Free);
+    let Verdict::Deadlock(waits) = verdict(&[(0, 0), (1, 0), (0, 4)]) else {
+        panic!("no deadlock")
+    };
+    let order = WaitsFor::Order { before: x(0), cell: CellId(0), busy_with: x(1) };
+    assert_eq!((waits.len(), waits[0].operation, waits[0].waits_for), (1, 1, order));
+}
+
+#[test]
+fn chains_of_waits_are_shortened() {
+    let blocked = |operation| BlockedOperation {
+        cell: CellId(0),
+        operation,
+        direction: Send,
+        connection: x(1),
+        waits_for: WaitsFor::Order { before: x(0), cell: CellId(2), busy_with: x(0) },
+    };
+    let line = |waits: u32| describe(&(0..waits).map(blocked).collect::<Vec<_>>());
+    let one = "c0 sends x1 (operation 0), x0 must complete first and is blocked at c2";
+    assert_eq!(line(1), one);
+    assert!(line(8).ends_with("(operation 7), x0 must complete first and is blocked at c2"));
+    assert!(line(9).ends_with(&format!("{}; and 1 more waits", &line(8)[one.len()..])));
+}
+
 #[test]
 fn order_between_phases_holds_nothing_up() {
     let machine = machine("mesh:2", &[]);

@@ -115,6 +115,16 @@ fn the_order_is_observed_within_a_phase() {
 #[test]
 fn nothing_is_proved_where_starts_or_rates_are_not_observed() {
     let rows = || set(&[(0, 1, 4)]);
+    // In a cluster, a stream between nodes takes more software; links of another rate prove nothing.
+    let cluster = |rate| {
+        let settings = [("network_overhead", "11"), ("network_clocks_per_word", rate)];
+        timed("cluster:2", &[&settings[..], &[("channels_per_cell", "4")]].concat())
+    };
+    let proved = 7 + 11 + 2 * 3 + 2 * 5 + 3 * 5;
+    assert_eq!(length(&cluster("0"), rows(), &[0]), Some(proved));
+    assert_eq!(length(&cluster("5"), rows(), &[0]), Some(proved));
+    assert_eq!(length(&cluster("4"), rows(), &[0]), None);
+    assert_eq!(length(&cluster("6"), rows(), &[0]), None);
     assert_eq!(length(&timed("mesh:4", &[("timed_starts", "0")]), rows(), &[0]), None);
     let mesh = timed("mesh:4", &[]);
     let last = 1 << 62;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use common::{machine, set};
 use conset_ir::*;
-use conset_verify::{Rule, check_step_lists, check_step_schedule, check_steps};
+use conset_verify::{
+    Rejection, Rule, Violation, check_set_steps, check_step_lists, check_step_schedule, check_steps,
+};
 
 /// A message: source, target, and pieces as connection, first word and number of words.
 type Draft<'a> = (u32, u32, &'a [(u32, u32, u32)]);
@@ -53,6 +55,7 @@ fn pieces_are_followed_from_cell_to_cell() {
     let both: &[(u32, u32, u32)] = &[(0, 0, 8), (1, 0, 6)];
     let report = check_steps(&plan(sent(), &[(0, 2, both), (2, 3, &[(1, 0, 6)])])).unwrap();
     assert_eq!((report.messages, report.pieces, report.steps, report.words), (2, 3, 2, 19));
+    assert_eq!((report.sets, report.connections, report.orders), (1, 3, 0));
     assert!(report.to_string().contains("3 pieces of 2 messages in 2 steps"), "{report}");
     // In parts over different cells, and in another order than they are cut.
     let parts: &[Draft<'_>] = &[
@@ -94,7 +97,7 @@ fn ordered_connections_are_in_different_messages() {
     let order = vec![(ConnectionId(0), ConnectionId(1))];
     let ordered = || sent().with_order(order.clone()).unwrap();
     let (x0, x1): (&[_], &[_]) = (&[(0, 0, 8)], &[(1, 0, 6)]);
-    assert_eq!(rules(&plan(ordered(), &[(0, 2, x0), (0, 3, x1)])), []);
+    assert_eq!(check_steps(&plan(ordered(), &[(0, 2, x0), (0, 3, x1)])).unwrap().orders, 1);
     for wrong in [
         &[(0, 3, x1), (0, 2, x0)][..],
         &[(0, 2, &[(0, 0, 8), (1, 0, 6)]), (2, 3, x1)],
@@ -131,6 +134,44 @@ fn given_lists_are_paired_and_have_no_cycle() {
 }
 
 #[test]
+fn violations_name_the_step_the_cell_and_the_message() {
+    let first = |rejection: Rejection| rejection.violations()[0].clone();
+    let at = |violation: &Violation| (violation.step, violation.cell);
+    // In one of five steps, c2 sends words that it does not have.
+    for wrong in 0..5 {
+        let pieces: Vec<[(u32, u32, u32); 1]> = (0..5).map(|x| [(x, 0, 1)]).collect();
+        let source = |row: u32| if row == wrong { 2 } else { 0 };
+        let messages = pieces.iter().zip(0..).map(|(piece, row)| (source(row), 1, &piece[..]));
+        let steps = plan(set(&[(0, 1, 1); 5]), &messages.collect::<Vec<Draft<'_>>>());
+        let violation = first(check_steps(&steps).unwrap_err());
+        assert_eq!(violation.rule, Rule::Holding);
+        assert_eq!(at(&violation), (Some(StepId(wrong)), Some(CellId(2))));
+    }
+    // A message is missing at its source, or at its target.
+    let one = plan(set(&[(0, 1, 1)]), &[(0, 1, &[(0, 0, 1)])]);
+    let none: &[u32] = &[];
+    for (cell, lists) in
+        [(0, lists(&[none, &[0], none, none])), (1, lists(&[&[0], none, none, none]))]
+    {
+        let violation = first(check_step_lists(&one, &lists).unwrap_err());
+        assert_eq!((violation.rule, at(&violation)), (Rule::Pairing, (None, Some(CellId(cell)))));
+    }
+    // Messages 2 and 3 wait for each other, message 1 waits for both; 0 and 4 are complete.
+    let ends = [(2, 3), (1, 3), (0, 1), (1, 0), (2, 1)];
+    let pieces: Vec<[(u32, u32, u32); 1]> = (0..5).map(|x| [(x, 0, 1)]).collect();
+    let messages = ends.iter().zip(&pieces).map(|(&(from, to), piece)| (from, to, &piece[..]));
+    let connections = ends.map(|(from, to)| (from, to, 1));
+    let steps = plan(set(&connections), &messages.collect::<Vec<Draft<'_>>>());
+    let lists = lists(&[&[2, 3], &[4, 3, 2, 1], &[0, 4], &[0, 1]]);
+    let violation = first(check_step_lists(&steps, &lists).unwrap_err());
+    assert_eq!(
+        (violation.rule, at(&violation)),
+        (Rule::Deadlock, (Some(StepId(2)), Some(CellId(0))))
+    );
+    assert!(violation.message.contains("message 2 from c0 to c1 waits"), "{violation}");
+}
+
+#[test]
 fn pieces_follow_given_lists() {
     let messages: &[Draft<'_>] = &[(0, 1, &[(0, 0, 4)]), (1, 2, &[(0, 0, 4)])];
     let steps = plan(set(&[(0, 2, 4)]), messages);
@@ -155,6 +196,28 @@ fn times_beyond_the_limit_are_refused() {
         |count| rules(&plan_on(machine("ring:4", &slow), set(&[(0, 1, words)]), &messages(count)));
     assert_eq!(of(1), []);
     assert_eq!(of(11), [Rule::Duration]);
+    // Four messages take 7 x 2^31 clocks beside their words, of which each takes 2^31: 2^62 in all.
+    let exact = |c_send: u32| {
+        let (clocks, c_send) = ((1u32 << 29).to_string(), c_send.to_string());
+        let machine = machine(
+            "ring:4",
+            &[
+                ("access_clocks_per_word", &clocks),
+                ("link_clocks_per_word", &clocks),
+                ("copy_clocks_per_word", &clocks),
+                ("c_send", &c_send),
+                ("c_receive", "0"),
+                ("message_extra_words", "0"),
+            ],
+        );
+        let words = [1 << 29, 1 << 29, 1 << 29, (1 << 29) - 7];
+        let pieces: Vec<[(u32, u32, u32); 1]> =
+            words.iter().zip(0..).map(|(&words, x)| [(x, 0, words)]).collect();
+        let messages: Vec<Draft<'_>> = pieces.iter().map(|piece| (0, 1, &piece[..])).collect();
+        rules(&plan_on(machine, set(&words.map(|words| (0, 1, words))), &messages))
+    };
+    assert_eq!(exact(1 << 29), []);
+    assert_eq!(exact((1 << 29) + 1), [Rule::Duration]);
 }
 
 /// A direct exchange of c0 with c1 and c2, on a machine with easy numbers.
@@ -172,8 +235,11 @@ fn compiled(change: impl FnOnce(&mut SetSteps)) -> Vec<Rule> {
     };
     let mut set = SetSteps { steps, bounds, predicted_clocks: Some(500) };
     change(&mut set);
+    let alone = check_set_steps(&set).err().map(|rejection| rejection.rules());
     let schedule = StepSchedule::new(machine, vec![set], None).unwrap();
-    check_step_schedule(&schedule).err().map_or(Vec::new(), |rejection| rejection.rules())
+    let rules = check_step_schedule(&schedule).err().map(|rejection| rejection.rules());
+    assert_eq!(alone, rules);
+    rules.unwrap_or_default()
 }
 
 #[test]
@@ -203,6 +269,100 @@ fn claims_are_proved() {
     ] {
         assert_eq!(compiled(change), [Rule::Claim]);
     }
+}
+
+#[test]
+fn predictions_are_between_the_busiest_cell_and_all_messages_in_a_row() {
+    let numbers = [
+        ("c_send", "100"),
+        ("c_receive", "50"),
+        ("message_extra_words", "3"),
+        ("access_clocks_per_word", "5"),
+        ("link_clocks_per_word", "7"),
+        ("copy_clocks_per_word", "11"),
+        ("network_overhead", "13"),
+    ];
+    let messages: &[Draft<'_>] = &[(0, 1, &[(0, 0, 30)]), (0, 2, &[(1, 0, 40)])];
+    let of = |predicted| {
+        let machine = machine("ring:4", &numbers);
+        let steps = plan_on(machine, set(&[(0, 1, 30), (0, 2, 40)]), messages);
+        let bounds = StepBounds::default();
+        let set = SetSteps { steps, bounds, predicted_clocks: Some(predicted) };
+        check_set_steps(&set).err().map_or(Vec::new(), |rejection| rejection.rules())
+    };
+    // c0 sends two messages; only the last word of each need not cross the link.
+    let least = 2 * 100 + (30 + 40 + 2 * 3 - 2) * 7 + 2 * 5;
+    assert_eq!((of(least), of(least - 1)), (vec![], vec![Rule::Claim]));
+    // Software at both ends, over as many links as cells, two accesses, and words: accessed, twice
+    // over a link and copied.
+    let most = 2 * (100 + 50 + 2 * 13 + 4 * 7 + 2 * 5) + (30 + 40 + 2 * 3) * (5 + 2 * 7 + 11);
+    assert_eq!((of(most), of(most + 1)), (vec![], vec![Rule::Claim]));
+}
+
+#[test]
+fn bounds_by_links_may_exceed_those_of_agents_but_not_the_prediction() {
+    let numbers = [("c_send", "0"), ("c_receive", "0"), ("message_extra_words", "0")];
+    let messages: &[Draft<'_>] = &[(0, 2, &[(0, 0, 40)]), (1, 3, &[(1, 0, 40)])];
+    // All 80 words cross the link from c1 to c2; c0 and c1 send 40 each.
+    let clocks = 80 * 2;
+    let of = |claimed, direct_clocks, predicted| {
+        let steps = plan_on(machine("mesh:4", &numbers), set(&[(0, 2, 40), (1, 3, 40)]), messages);
+        let bounds = StepBounds {
+            clocks: claimed,
+            clocks_by: Binding::Bisection,
+            clocks_witness: Some(Witness::Cut(vec![(CellId(0), CellId(1))])),
+            direct_clocks,
+        };
+        let set = SetSteps { steps, bounds, predicted_clocks: Some(predicted) };
+        check_set_steps(&set).err().map_or(Vec::new(), |rejection| rejection.rules())
+    };
+    assert_eq!(of(clocks, 0, clocks), []);
+    // Direct plans are other plans, too: what holds for all of them needs no proof of its own.
+    assert_eq!(of(clocks, clocks, clocks), []);
+    assert_eq!(of(clocks, clocks + 1, clocks), [Rule::Claim]);
+    assert_eq!(of(clocks + 1, 0, clocks + 1), [Rule::Claim]);
+    assert_eq!(of(clocks, 0, clocks - 1), [Rule::Claim]);
+}
+
+#[test]
+fn clocks_of_all_sets_together_are_limited() {
+    let violation = |of: [(u64, u64, u64); 2]| {
+        let machine = machine("ring:4", &[]);
+        let sets = of.iter().zip(0..).map(|(&(clocks, direct_clocks, predicted), row)| {
+            let rows = set(&[(0, 1, 3)]).connections().to_vec();
+            let named = ConnectionSet::new(format!("s{row}"), rows).unwrap();
+            let steps = plan_on(machine.clone(), named, &[(0, 1, &[(0, 0, 3)])]);
+            let bounds = StepBounds { clocks, direct_clocks, ..StepBounds::default() };
+            SetSteps { steps, bounds, predicted_clocks: Some(predicted) }
+        });
+        let schedule = StepSchedule::new(machine.clone(), sets.collect(), None).unwrap();
+        let rejection = check_step_schedule(&schedule).unwrap_err();
+        assert_eq!(rejection.rules(), [Rule::Claim]);
+        let violation = &rejection.violations()[0];
+        (violation.set.clone(), violation.message.contains("sets before it"))
+    };
+    let time = limits::TIME;
+    // Within the limit, the claims of each set are refused, the first one first.
+    let second = ("s1".to_owned(), true);
+    assert_eq!(violation([(0, 0, time - 5), (0, 0, 5)]), ("s0".to_owned(), false));
+    assert_eq!(violation([(0, 0, time - 5), (0, 0, 6)]), second);
+    assert_eq!(violation([(time - 5, 0, 0), (6, 0, 0)]), second);
+    assert_eq!(violation([(5, time - 5, 0), (6, 0, 0)]), second);
+}
+
+#[test]
+fn words_of_a_program_one_after_the_other_are_limited() {
+    let machine = machine("ring:4", &[("access_clocks_per_word", "1000000000")]);
+    let words = 1 << 30;
+    let pieces: Vec<[(u32, u32, u32); 1]> = (0..3).map(|x| [(x, 0, words)]).collect();
+    let messages: Vec<Draft<'_>> = pieces.iter().map(|piece| (0, 1, &piece[..])).collect();
+    let steps = plan_on(machine.clone(), set(&[(0, 1, words); 3]), &messages);
+    let set = SetSteps { steps, bounds: StepBounds::default(), predicted_clocks: None };
+    assert!(check_set_steps(&set).is_ok());
+    let schedule = StepSchedule::new(machine, vec![set], None).unwrap();
+    let rejection = check_step_schedule(&schedule).unwrap_err();
+    assert_eq!((rejection.total(), rejection.rules()), (1, vec![Rule::Duration]));
+    assert_eq!(rejection.violations()[0].set, "program");
 }
 
 #[test]

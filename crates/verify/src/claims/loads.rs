@@ -297,3 +297,24 @@ impl PositionSums {
         all - pairs.map(|(rows, columns)| self.between(rows, columns)).sum::<u128>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_positions_are_those_of_their_amounts() {
+        let size = 5;
+        let amount = |from: usize, to: usize| (1 + 7 * from + 31 * to) as u128;
+        let all = || (0..size).flat_map(|from| (0..size).map(move |to| (from, to)));
+        let sums = PositionSums::new(size, all().map(|(from, to)| (from, to, amount(from, to))));
+        for (first, end) in
+            (0..2 * size).flat_map(|first| (first..first + size).map(move |e| (first, e)))
+        {
+            let inside = |at: usize| (first..end).any(|position| position % size == at);
+            let leaving = all().filter(|&(from, to)| inside(from) && !inside(to));
+            let expected: u128 = leaving.map(|(from, to)| amount(from, to)).sum();
+            assert_eq!(sums.leaving(first, end), expected, "{first} to {end}");
+        }
+    }
+}

@@ -47,6 +47,7 @@ fn the_busiest_agent_and_the_busiest_link_count() {
     // An agent that sends to itself alternates.
     assert_eq!(least(Duplex::Half, 0, &ends), 2 * (10 + 20 + 5 + 2 * 3));
     assert_eq!(least(Duplex::Full, 7, &ends), 2 * (10 + 20 + 3 + 3 * 7));
+    assert_eq!(least(Duplex::Half, 7, &ends), 2 * (10 + 20 + 5 + 2 * 3 + 5 * 7));
     assert_eq!(least(Duplex::Full, 0, &[(0, 1, 10), (0, 1, 20), (1, 0, 5)]), 2 * 30);
     assert_eq!(least(Duplex::Half, 0, &[]), 0);
 }
@@ -139,14 +140,16 @@ fn hops_around_what_is_dead_are_searched() {
 
 #[test]
 fn slabs_are_as_tight_as_their_cells_say() {
-    for (spec, size) in [("mesh:5x2", 5), ("torus:5x2", 5), ("torus:4x2", 4)] {
+    for (spec, [size, rows]) in
+        [("mesh:5x2", [5, 2]), ("torus:5x2", [5, 2]), ("torus:4x2", [4, 2]), ("mesh:2x5", [2, 5])]
+    {
         let machine = Machine::from_spec(spec).unwrap();
         let cells = machine.cell_count() as u32;
-        let rows = (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, 1 + 3 * a + 7 * b)));
-        let set = set(&rows.collect::<Vec<_>>());
+        let all = (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, 1 + 3 * a + 7 * b)));
+        let set = set(&all.collect::<Vec<_>>());
         let loads = LoadCounter::new(&machine);
         let mut most = 0;
-        for (size, stride) in [(size, 1), (2, size)] {
+        for (size, stride) in [(size, 1), (rows, size)] {
             for (first, length) in (0..size).flat_map(|f| (1..size).map(move |l| (f, l))) {
                 let inside = |cell: u32| (cell / stride % size + size - first) % size < length;
                 let prefix = first == 0 || first + length == size;
@@ -172,7 +175,7 @@ fn prices_beyond_all_measure_prove_nothing_and_break_nothing() {
     assert_eq!(proved(prices), proved(even));
 }
 
-/// A switch takes 100 clocks, set-up 7, a word 3 at agents and 2 on links.
+/// A switch takes 100 clocks, set-up 7 (and 5 between nodes), a word 3 at agents and 2 on links.
 fn machine_of_claims(timed_starts: u32) -> Machine {
     let parameters = Parameters {
         duplex: Duplex::Full,
@@ -180,7 +183,7 @@ fn machine_of_claims(timed_starts: u32) -> Machine {
         stream_setup: 7,
         access_clocks_per_word: 3,
         link_clocks_per_word: 2,
-        network_overhead: 0,
+        network_overhead: 5,
         t_sync: 60,
         t_phase: 40,
         timed_starts,
@@ -265,7 +268,7 @@ fn predictions_are_between_the_busiest_resource_and_all_routes_in_a_row() {
     };
     // Set-up and words at the agents; then the latency of the last word, twice, and a clock.
     let untimed: fn() -> (Machine, u32, u64) = || (machine_of_claims(0), 1, 50);
-    let (least, most) = (CLOCKS, CLOCKS + 2 * (2 * 3 + 2) + 1);
+    let (least, most) = (CLOCKS, CLOCKS + 5 + 2 * (2 * 3 + 2) + 1);
     // A machine whose makespan is longer, by itself or after all routes.
     let long: fn() -> (Machine, u32, u64) = || (machine_of_claims(0), 1, 70);
     let timed: fn() -> (Machine, u32, u64) = || (machine_of_claims(1), 1, 70);
@@ -275,10 +278,191 @@ fn predictions_are_between_the_busiest_resource_and_all_routes_in_a_row() {
         (untimed, least, most),
         (long, least, 100 + 70 + 1),
         (timed, least, most + 70),
-        (own, least, 100 + 2 * (7 + 30) + 2 * 2 * 3 + 1),
+        (own, least, 100 + 2 * (7 + 5 + 30) + 2 * 2 * 3 + 1),
     ];
     for (row, (machine, least, most)) in cases.into_iter().enumerate() {
         assert!(accepts(machine, least) && accepts(machine, most), "{row}: {least} to {most}");
         assert!(!accepts(machine, least - 1) && !accepts(machine, most + 1), "{row}");
     }
+}
+
+/// A machine with one channel per cell, where set-up takes 7 clocks, a word 3 at agents and 10 on links.
+fn slow_links(spec: &str, t_sync: u32) -> Machine {
+    let parameters = Parameters {
+        channels_per_cell: 1,
+        duplex: Duplex::Full,
+        streams: 1,
+        stream_setup: 7,
+        access_clocks_per_word: 3,
+        link_clocks_per_word: 10,
+        t_sync,
+        t_phase: 0,
+        ..Parameters::iwarp()
+    };
+    Machine::from_spec(spec).unwrap().with_parameters(parameters).unwrap()
+}
+
+#[test]
+fn words_of_all_routes_over_a_link_count() {
+    let machine = slow_links("mesh:3", 0);
+    let c = CellId;
+    let link = |from, to| machine.links_between(c(from), c(to)).next().unwrap();
+    let mut routes = PhaseRoutes::new();
+    let (there, onward) = (link(0, 1), link(1, 2));
+    let mut push = |words, cells: &[CellId], links: &[LinkId]| {
+        routes
+            .push(ConnectionId(0), words, cells, links, &vec![ChannelId(0); cells.len()])
+            .unwrap();
+    };
+    push(10, &[c(0), c(1), c(2)], &[there, onward]);
+    push(20, &[c(1), c(2)], &[onward]);
+    let mut busiest = Busiest::new(&machine);
+    // The next phase starts anew.
+    assert_eq!([busiest.of(&routes), busiest.of(&routes)], [30 * 10; 2]);
+}
+
+#[test]
+fn phases_are_counted_by_ends_or_by_channels() {
+    let ring = slow_links("ring:6", 0);
+    let phases = |rows: &[(u32, u32, u32)], claimed| {
+        Prover::new(&ring, &set(rows)).phases(claimed, Binding::Nothing, None)
+    };
+    // Three of them end at c1, one at itself: three phases for nine channels on six cells.
+    let star = [(0, 1, 1), (2, 1, 1), (1, 1, 1), (4, 5, 1), (5, 4, 1)];
+    assert_eq!(phases(&star, 3), Ok(3));
+    assert_eq!(phases(&star, 4), Ok(3));
+    // Two end at each cell, but each takes four of the six channels.
+    let across: Vec<_> = (0..6).map(|cell| (cell, (cell + 3) % 6, 1)).collect();
+    assert_eq!(phases(&across, 2), Ok(2));
+    assert_eq!(phases(&across, 3), Ok(4));
+}
+
+#[test]
+fn clocks_without_a_witness_are_those_of_switches_and_of_the_greatest_load() {
+    let clocks = |t_sync, rows: &ConnectionSet, claimed, phases| {
+        let ring = slow_links("ring:6", t_sync);
+        Prover::new(&ring, rows).clocks(claimed, phases, Binding::Nothing, None)
+    };
+    // Two phases by ends. c0 sends for 2 x (7 + 60) clocks; 60 words over two links of each direction of
+    // the cut that has c0 to c2, or c5 to c1, on one side.
+    let rows = set(&[(0, 3, 20), (0, 3, 20), (2, 5, 20)]);
+    let agent = 2 * (7 + 20 * 3);
+    let cut = 60 * 10 / 2;
+    // What is computed first suffices; then the cut; then more phases than are claimed.
+    assert_eq!(clocks(100, &rows, 100 + agent, 1), Ok(100 + agent));
+    assert_eq!(clocks(100, &rows, 100 + agent + 1, 1), Ok(100 + cut));
+    assert_eq!(clocks(100, &rows, 100 + cut, 1), Ok(100 + cut));
+    assert_eq!(clocks(100, &rows, 100 + cut + 1, 1), Ok(200 + cut));
+    assert_eq!(clocks(100, &rows, 900, 1), Ok(200 + cut));
+    assert_eq!(clocks(0, &rows, cut, 1), Ok(cut));
+    // The longest chain, which is the last that is computed.
+    let ordered = set(&[(0, 3, 9), (3, 0, 9)]);
+    let ordered = ordered.with_order(vec![(ConnectionId(0), ConnectionId(1))]).unwrap();
+    let chain = 2 * (7 + 9 * 10 / 2 + 2 * 3 + 3 * 10 - 10);
+    assert_eq!(clocks(100, &ordered, 900, 1), Ok(200 + chain));
+}
+
+#[test]
+fn a_connection_takes_its_agents_or_the_links_beside_them_and_its_latency() {
+    let x = ConnectionId;
+    let mesh = slow_links("mesh:3x2", 0);
+    // From a corner over two of its links; in the middle; to itself; few words, all of one access.
+    let rows = set(&[(0, 2, 10), (1, 4, 9), (3, 3, 8), (0, 1, 1)]);
+    let rows = rows.with_order(vec![(x(0), x(1)), (x(1), x(2)), (x(2), x(3))]).unwrap();
+    let of = |chain: &[u32]| {
+        let witness = Witness::Chain(chain.iter().map(|&row| x(row)).collect());
+        prove(&mesh, &rows, Binding::Order, &witness).unwrap()
+    };
+    let clocks = [
+        7 + 10 * 10 / 2 + 2 * 3 + 2 * 10 - 10,
+        7 + 9 * 10 / 3 + 2 * 3 + 10 - 10,
+        7 + 8 * 3 + 2 * 3 - 3,
+        7 + 10 / 2 + 2 * 3 + 10 - 10,
+    ];
+    assert_eq!([of(&[0]), of(&[1]), of(&[2]), of(&[3])], clocks);
+    // Between the first and the last are the other two, of which that from c1 has more words.
+    let window = |head, tail| {
+        let witness = Witness::Window { head, tail, side: Vec::new() };
+        prove(&mesh, &rows, Binding::Order, &witness).unwrap()
+    };
+    let (head, tail) = (clocks[0] as u64, clocks[3] as u64);
+    assert_eq!(window(head, tail), clocks[0] + 9 * 3 + clocks[3]);
+}
+
+#[test]
+fn hops_are_counted_in_every_dimension_unless_something_is_dead() {
+    let torus = Topology::Torus { dims: vec![4, 3, 5] };
+    let machine = |cells: &[u32], links: &[(u32, u32)]| {
+        let cells = cells.iter().map(|&cell| CellId(cell)).collect();
+        let links = links.iter().map(|&(from, to)| (CellId(from), CellId(to))).collect();
+        Machine::new("t", torus.clone(), Parameters::iwarp(), cells, links).unwrap()
+    };
+    // To (3, 2, 4): a step back in each dimension; and to (2, 1, 2).
+    let pairs = set(&[(0, 3 + 4 * 2 + 12 * 4, 1), (0, 2 + 4 + 12 * 2, 1), (0, 1, 1), (0, 2, 1)]);
+    let hops = |machine| ConnectionDistances::new(&machine, &pairs).hops().to_vec();
+    assert_eq!(hops(machine(&[], &[])), [3, 2 + 1 + 2, 1, 2]);
+    assert_eq!(hops(machine(&[], &[(0, 1)])), [3, 5, 3, 2]);
+    let line = Topology::Mesh { dims: vec![3, 2] };
+    let line = Machine::new("m", line, Parameters::iwarp(), vec![CellId(1)], vec![]).unwrap();
+    assert_eq!(ConnectionDistances::new(&line, &set(&[(0, 2, 1)])).hops(), [4]);
+}
+
+#[test]
+fn proofs_by_prices_search_up_to_their_limit() {
+    // 1366 cells and 2730 links make 2^12 for each of 2^10 sources.
+    let mesh = Machine::from_spec("mesh:1366").unwrap();
+    let travelled = |sources: u32| {
+        let rows: Vec<_> = (0..sources).map(|cell| (cell, cell, 1)).collect();
+        let set = set(&rows);
+        ConnectionDistances::new(&mesh, &set).by_cells(&[1; 1366])
+    };
+    assert_eq!(travelled(1024), Ok(1024));
+    assert!(travelled(1025).unwrap_err().contains("more than the limit"));
+}
+
+#[test]
+fn a_witness_of_another_kind_is_named() {
+    let ring = Machine::from_spec("ring:6").unwrap();
+    let rows = set(&[(0, 3, 1)]);
+    let side = Vec::new();
+    for (witness, what) in [
+        (Witness::Cell(CellId(0)), "a cell"),
+        (Witness::Hops, "hops"),
+        (Witness::Cut(Vec::new()), "a cut"),
+        (Witness::CellPrices(vec![1; 6]), "prices of cells"),
+        (Witness::Chain(Vec::new()), "a chain"),
+        (Witness::Window { head: 0, tail: 0, side }, "a window"),
+    ] {
+        let by = Binding::LinkFlow;
+        let message = format!("{what} cannot prove a bound by {by}");
+        assert_eq!(prove(&ring, &rows, by, &witness), Err(message));
+    }
+}
+
+#[test]
+fn loads_in_a_cluster_count_the_rates_and_the_software_of_its_network() {
+    let parameters = Parameters {
+        duplex: Duplex::Full,
+        streams: 1,
+        stream_setup: 7,
+        access_clocks_per_word: 3,
+        link_clocks_per_word: 2,
+        network_clocks_per_word: 5,
+        network_overhead: 11,
+        ..Parameters::cluster()
+    };
+    let cluster = Machine::from_spec("cluster:2x2").unwrap().with_parameters(parameters).unwrap();
+    let rows = set(&[(0, 1, 30), (0, 2, 20), (1, 3, 40)]);
+    // c0 opens a stream in its node and one to the other node.
+    let agent = prove(&cluster, &rows, Binding::AgentLoad, &Witness::Cell(CellId(0)));
+    assert_eq!(agent, Ok(50 * 3 + 7 + 7 + 11));
+    // Out of c0 there is one link of 2 clocks; out of c0, c1 and the switch of their node one of 5.
+    let cut = |side: &[(u32, u32)]| {
+        let side = side.iter().map(|&(first, last)| (CellId(first), CellId(last))).collect();
+        prove(&cluster, &rows, Binding::Bisection, &Witness::Cut(side))
+    };
+    assert_eq!(cut(&[(0, 0)]), Ok(50 * 2));
+    assert_eq!(cut(&[(0, 1), (4, 4)]), Ok(60 * 5));
+    // The links of c0 and of the network: in 10 clocks 5 words and 2.
+    assert_eq!(cut(&[(0, 0), (2, 3), (5, 6)]), Ok(u128::div_ceil(30 * 10, 7)));
 }
