@@ -133,4 +133,27 @@ mod tests {
         queue.recycle(ended);
         assert_eq!((queue.next_end(), queue.iter().count()), (Some(7), 1));
     }
+
+    #[test]
+    fn a_snapshot_matches_the_same_actions_with_the_same_remaining_times() {
+        let queue = |now: [u64; 2], ids: [&[u32]; 2]| {
+            let mut queue = DelayQueue::new(5);
+            now.into_iter().zip(ids).for_each(|(now, ids)| queue.start(now, &mut ids.to_vec()));
+            queue
+        };
+        let mut saved = queue([10, 12], [&[1, 2], &[3]]);
+        let mut snapshot = DelayQueueSnapshot::default();
+        saved.save(13, &mut snapshot);
+        assert!(queue([110, 112], [&[1, 2], &[3]]).matches(113, &snapshot));
+        for (now, ids) in [
+            ([110, 113], [&[1, 2][..], &[3][..]]),
+            ([110, 112], [&[1, 2], &[4]]),
+            ([110, 112], [&[1], &[2, 3]]),
+            ([110, 112], [&[1, 2], &[]]),
+        ] {
+            assert!(!queue(now, ids).matches(113, &snapshot), "{now:?} {ids:?}");
+        }
+        saved.clear();
+        assert_eq!((saved.next_end(), saved.iter().count()), (None, 0));
+    }
 }

@@ -387,3 +387,58 @@ impl<'a> ExchangeData<'a> {
         self.checked().map_or(state, |data| data.table().without_check_words(state))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check words and the damage found in the values of a message, in exchanges with these numbers.
+    fn damage(exchanges: [u64; 2], change: impl FnOnce(&mut Vec<u64>)) -> Option<Damage> {
+        let [sent, received] = exchanges.map(|n| StreamTable::of_messages([7, 5].into_iter(), n));
+        let mut values: Vec<u64> = (1..=5).map(|value| value * value + (1 << 60)).collect();
+        let check = sent.check_words(ConnectionId(1), &values);
+        values.extend(check);
+        change(&mut values);
+        received.message_damage(ConnectionId(1), &values)
+    }
+
+    #[test]
+    fn what_happened_to_a_word_is_named() {
+        let of = |change: &dyn Fn(&mut Vec<u64>)| damage([3, 3], change);
+        assert_eq!(of(&|_| ()), None);
+        for place in 0..5 {
+            let number = u32::try_from(place).unwrap();
+            let wrong = of(&|values| values[place] ^= 1 << 20);
+            assert_eq!(wrong, Some(Damage::Wrong(number)));
+            let exchanged = of(&|values| values.swap(place, place + 1));
+            assert_eq!(exchanged, Some(Damage::Exchanged(number)));
+            let missing = of(&|values| {
+                values.remove(place);
+            });
+            assert_eq!(missing, Some(Damage::Missing(number)));
+            let repeated = of(&|values| {
+                values.insert(place, values[place]);
+                values.pop();
+            });
+            assert_eq!(repeated, Some(Damage::Repeated(number)));
+        }
+        for place in [5, 6] {
+            assert_eq!(of(&|values| values[place] ^= 1), Some(Damage::CheckWord));
+        }
+        assert_eq!(of(&|values| values.swap(5, 6)), Some(Damage::CheckWord));
+        assert_eq!(of(&|values| values.push(0)), Some(Damage::CheckWord));
+        assert_eq!(of(&|values| values.truncate(3)), Some(Damage::Several(0, 4)));
+    }
+
+    #[test]
+    fn words_of_another_exchange_or_message_are_not_accepted() {
+        for exchanges in [[3, 4], [0, 1], [1 << 23, 0]] {
+            assert!(damage(exchanges, |_| ()).is_some(), "{exchanges:?}");
+        }
+        // The numbers of exchanges repeat after 2^24.
+        assert_eq!(damage([1 << 24, 0], |_| ()), None);
+        let table = StreamTable::of_messages([5, 5].into_iter(), 3);
+        let sums = [0, 1].map(|message| table.check_words(ConnectionId(message), &[1; 5]));
+        assert_ne!(sums[0], sums[1]);
+    }
+}

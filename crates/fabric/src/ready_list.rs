@@ -51,3 +51,20 @@ impl ReadyList {
         self.count = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removing_a_number_keeps_the_others_in_their_order() {
+        let mut list = ReadyList::new(4);
+        for (number, condition) in [(3, true), (0, true), (2, false), (1, true)] {
+            list.add_if(number, condition);
+        }
+        assert_eq!([list.remove(0), list.remove(2), list.remove(0)], [true, false, false]);
+        assert!(!list.is_empty());
+        assert_eq!([list.pop(), list.pop(), list.pop()], [Some(1), Some(3), None]);
+        assert!(list.is_empty());
+    }
+}

@@ -133,6 +133,7 @@ fn operations_can_come_one_at_a_time() {
     let (send, receive) = (tables[0].operations[0], tables[2].operations[0]);
     let mut count = Count(vec![0]);
     assert_eq!(engine.run(&mut count), Stop::Idle);
+    assert_eq!(engine.busiest_link(), None, "no link has carried a word");
     let start = engine.now();
     let mut finished = Vec::new();
     for word in 0..3 {

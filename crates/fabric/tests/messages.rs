@@ -10,8 +10,8 @@ use conset_fabric::messages::{
 };
 use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, WaitCause};
 use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Direction, LinkId, Machine, Parameters,
-    Topology,
+    CellId, Connection, ConnectionId, ConnectionSet, Direction, Duplex, LinkId, Machine,
+    Parameters, Topology,
 };
 use conset_mesh::patterns;
 
@@ -240,6 +240,29 @@ fn the_papers_predictions_come_out() {
         let ours = predict(&machine, &build::set(&pairs.collect::<Vec<_>>()));
         assert!(ours.abs_diff(predicted) * 50 < predicted, "{ours} for {predicted}");
     }
+}
+
+#[test]
+fn predictions_count_software_between_nodes_and_words_copied() {
+    let of = |duplex| {
+        let machine = build::machine("cluster:2x2", |p| {
+            p.duplex = duplex;
+            (p.c_send, p.c_receive, p.network_overhead) = (50, 30, 11);
+            (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+        });
+        predict(&machine, &build::set(&[(0, 1, 8), (0, 2, 10), (0, 3, 7), (3, 0, 6)]))
+    };
+    // c0 sends a message in its node and two to the other one, from which it receives one.
+    let software = 3 * 50 + 30 + 3 * 11;
+    assert_eq!(of(Duplex::Full), software + 25 * 3);
+    assert_eq!(of(Duplex::Half), software + 25 * 2 * 5 + 6 * 3);
+}
+
+#[test]
+fn orders_of_sending_have_names() {
+    let names = MessageOrder::ALL.map(MessageOrder::name);
+    assert_eq!(names, ["given", "longest-first", "staggered", "random"]);
+    assert_eq!(MessageOptions::default().seed(7).seed, 7);
 }
 
 /// No parameter of the model is fitted to these.

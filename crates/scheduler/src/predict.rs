@@ -453,3 +453,18 @@ fn whole_clocks(whole: f64) -> u64 {
     const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
     if whole < TOO_MANY { truncate(whole.max(0.0)) } else { u64::MAX }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_that_rounding_errors_explain_are_ignored() {
+        assert_eq!([2.0, 2.3, 2.9, 3.0 - 1e-9, 3.0 + 1e-9].map(rounded_down), [2, 2, 2, 3, 3]);
+        assert_eq!([2.0, 2.3, 2.9, 3.0 - 1e-9, 3.0 + 1e-9].map(rounded_up), [2, 3, 3, 3, 3]);
+        // One in 10^12.
+        assert_eq!([rounded_down(1e12 - 0.5), rounded_up(1e12 + 0.5)], [1_000_000_000_000; 2]);
+        assert_eq!(rounded_down(1e12 - 1.5), 999_999_999_999);
+        assert_eq!([rounded_up(-1.0), rounded_up(1e30)], [0, u64::MAX]);
+    }
+}

@@ -10,6 +10,7 @@ use conset_ir::{
     Slot, Timetable, Topology,
 };
 use conset_scheduler::phase_model::{ModelStream, PhaseModel};
+use conset_scheduler::predict::stream_times;
 use conset_scheduler::{PhasePrediction, predict, timetable};
 use proptest::prelude::*;
 
@@ -266,4 +267,96 @@ proptest! {
         // Somebody is always moving words or opening a stream, in the worst case one at a time.
         prop_assert!(phase.clocks <= timetable.phases()[0].slots.iter().map(|s| s.duration).sum());
     }
+}
+
+/// One phase with these starts, of streams that take 7 clocks to open, 3 for a word at agents and 5 on links.
+fn started(
+    spec: &str,
+    timed_starts: u32,
+    duplex: Duplex,
+    ends: &[Ends],
+    starts: &[u64],
+) -> Timetable {
+    let machine = machine_with(spec, |p| {
+        (p.timed_starts, p.duplex, p.streams) = (timed_starts, duplex, 1);
+        (p.stream_setup, p.network_overhead, p.channels_per_cell) = (7, 11, 8);
+        (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+    });
+    let slots = starts.iter().map(|&start| Slot { start, duration: 1000 }).collect();
+    let makespan = starts.iter().max().unwrap_or(&0) + 1000;
+    Timetable::new(one_phase(&machine, set(ends)), vec![PhaseTimes { slots, makespan }]).unwrap()
+}
+
+/// When each stream is opened by its ends, sent and received.
+fn times(timetable: &Timetable) -> Vec<[u64; 4]> {
+    let [phase] = &stream_times(timetable)[..] else { panic!("one phase") };
+    phase.iter().map(|t| [t.send_open, t.receive_open, t.sent, t.received]).collect()
+}
+
+#[test]
+fn streams_with_starts_have_closed_forms() {
+    let of = |spec, duplex, ends: &[Ends], starts: &[u64]| {
+        times(&started(spec, 1, duplex, ends, starts))
+    };
+    let sent = 10 + 7 + 3 + 3 * 5;
+    let over_two_links = [10, 10, sent, sent + 2 * 5 + 3];
+    assert_eq!(of("mesh:4", Duplex::Full, &[(0, 2, 4)], &[10]), [over_two_links]);
+    // Software between nodes; and to itself with half duplex, where the agent opens both ends.
+    let between_nodes = [10, 10, sent + 11, sent + 11 + 2 * 5 + 3];
+    assert_eq!(of("cluster:2", Duplex::Full, &[(0, 1, 4)], &[10]), [between_nodes]);
+    let [itself] = of("mesh:4", Duplex::Half, &[(1, 1, 4)], &[10])[..] else {
+        panic!("one stream")
+    };
+    assert_eq!((itself[0], itself[3]), (10, 10 + 2 * 7 + 2 * 4 * 3));
+    let itself = times(&started("mesh:4", 0, Duplex::Half, &[(1, 1, 4)], &[0]));
+    assert_eq!(itself[0][..2], [0, 7]);
+    // Links of another rate that a stream does not use do not delay it.
+    let timetable = started("cluster:2x2", 1, Duplex::Full, &[(0, 1, 4)], &[10]);
+    let mut parameters = timetable.routing().machine().parameters().clone();
+    parameters.network_clocks_per_word = 9;
+    let machine = timetable.routing().machine().with_parameters(parameters).unwrap();
+    let phases = timetable.routing().phases().to_vec();
+    let set = timetable.routing().set().clone();
+    let routing = Routing::new(Arc::new(machine), set, phases).unwrap();
+    let slow_network = Timetable::new(routing, timetable.phases().to_vec()).unwrap();
+    let received = |timetable| times(timetable)[0][3];
+    assert_eq!([received(&timetable), received(&slow_network)], [sent + 2 * 5 + 3; 2]);
+    // The prediction is that of the last word, with the software of the agent.
+    let prediction = predict(&started("cluster:2", 0, Duplex::Full, &[(0, 1, 4)], &[0]));
+    let agent = prediction.phases[0].busiest_agent.unwrap();
+    assert_eq!((agent.clocks, prediction.phases[0].clocks), (7 + 11 + 4 * 3, 7 + 11 + 4 * 5));
+}
+
+#[test]
+fn a_later_start_delays_a_stream_that_meets_another_one() {
+    // Both cross the link from c1 to c2; the second one opens when half of the first one is over.
+    let ends = [(0, 2, 20), (1, 3, 20)];
+    let last = |timed, starts| {
+        let all = times(&started("mesh:4", timed, Duplex::Full, &ends, &[0, starts]));
+        all.iter().map(|stream| stream[2]).max().unwrap()
+    };
+    assert_eq!(last(1, 50), 7 + 40 * 5);
+    assert_eq!(last(1, 200), 200 + 7 + 3 + 19 * 5);
+    assert_eq!(last(0, 200), 7 + 40 * 5);
+}
+
+#[test]
+fn the_busiest_agent_may_receive() {
+    let phase = phase(&machine("mesh:4"), &[(0, 2, 10), (1, 2, 20), (3, 2, 5)]);
+    let agent = phase.busiest_agent.unwrap();
+    let found = (agent.cell, agent.direction, agent.words, agent.streams);
+    assert_eq!(found, (CellId(2), Some(Direction::Receive), 35, 3));
+}
+
+#[test]
+fn a_phase_model_without_starts_counts_no_latencies() {
+    let set = set(&[(0, 1, 10)]);
+    let finish = |timed, start| {
+        let machine = machine_with("mesh:2", |p| p.timed_starts = timed);
+        let stream = ModelStream { connection: ConnectionId(0), words: 10, edges: &[0], start };
+        PhaseModel::new(&machine, &set, &[1, 1]).finish_times([stream].into_iter())
+    };
+    assert_eq!(finish(1, 0), finish(0, 0));
+    assert_eq!(finish(0, 5), finish(0, 0));
+    assert!(finish(1, 5)[0] > finish(0, 0)[0] + 5.0);
 }

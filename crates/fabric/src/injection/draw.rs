@@ -88,3 +88,40 @@ fn draw(machine: &Machine, extent: &FaultExtent, random: &mut Random) -> Option<
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The kinds of many plans, whose faults have to be within the extent.
+    fn kinds(spec: &str, switches: u64) -> BTreeSet<&'static str> {
+        let machine = Machine::from_spec(spec).unwrap();
+        let extent = FaultExtent { clocks: 10, words: 3, switches };
+        let plans = (0..400).map(|seed| FaultPlan::draw(&machine, &extent, seed, 2).faults);
+        let faults = plans.inspect(|faults| assert_eq!(faults.len(), 2)).flatten();
+        let within = |fault: &PlannedFault| match *fault {
+            PlannedFault::Stop { from, clocks, .. } => {
+                from < 10 && clocks.is_none_or(|clocks| (1..=10).contains(&clocks))
+            }
+            PlannedFault::Slow { clocks, from, .. } => from < 10 && (1..=20).contains(&clocks),
+            PlannedFault::Words { word, .. } => word < 3,
+            PlannedFault::Switch { switch, .. } => switch < switches,
+        };
+        faults.inspect(|fault| assert!(within(fault), "{fault}")).map(|f| f.kind()).collect()
+    }
+
+    #[test]
+    fn every_kind_is_drawn_that_the_machine_and_the_run_have() {
+        let cells = ["cell dead", "cell slow", "cell stalled"];
+        let switches =
+            ["cell late at a switch", "cell misses a switch", "stale context", "wrong context"];
+        assert_eq!(kinds("ring:1", 0), cells.into());
+        assert_eq!(kinds("ring:1", 2), cells.into_iter().chain(switches).collect());
+        // Two faults of a link, and four effects on one word or on all.
+        let (with, without) = (kinds("ring:3", 2), kinds("ring:3", 0));
+        assert_eq!((with.len(), without.len()), (3 + 4 + 2 + 8, 3 + 2 + 8));
+        assert!(without.is_subset(&with) && switches.iter().all(|kind| !without.contains(kind)));
+    }
+}

@@ -382,7 +382,10 @@ impl<'a> Round<'a> {
 
 #[cfg(test)]
 mod tests {
+    use conset_ir::{Connection, ConnectionSet};
+
     use super::*;
+    use crate::payload::SetBuffers;
 
     #[test]
     fn packets_have_whole_items() {
@@ -412,5 +415,30 @@ mod tests {
                 assert!(children(at, count).all(|child| parent(child) == Some(at)));
             }
         }
+    }
+
+    #[test]
+    fn rounds_end_by_packets_or_over_the_control_network() {
+        let round = |control_reduce| {
+            let parameters = Parameters { active_words: 4, control_reduce, ..Parameters::iwarp() };
+            let ring = Machine::from_spec("ring:4").unwrap().with_parameters(parameters).unwrap();
+            let mut active = ActiveMessages::new(&Arc::new(ring)).unwrap();
+            let connection = Connection::new(CellId(0), CellId(1), 9);
+            let set = ConnectionSet::new("s", vec![connection]).unwrap();
+            let put = Put { source: CellId(0), target: CellId(1), words: 9, item_words: 1 };
+            // Two rounds, of which the second takes as long and begins later.
+            let rounds = [(); 2].map(|()| {
+                let mut seen = Vec::new();
+                let mut data = SetBuffers::new(&set);
+                let clocks = active.run(&[put], &mut data, &mut |event| seen.push(event)).unwrap();
+                (clocks, seen.iter().map(|event| (event.start, event.words)).collect::<Vec<_>>())
+            });
+            assert_eq!(rounds[0], rounds[1]);
+            assert_eq!(rounds[0].1.len(), 2 * 3, "both ends of three packets");
+            (active.delivered() / 2, active.word_hops() / 2)
+        };
+        // A word from each cell but the first one to its parent, over one or two links, and one back.
+        assert_eq!(round(0), (9 + 2 * 3, 9 + 2 * (1 + 2 + 1)));
+        assert_eq!(round(100), (9, 9));
     }
 }
