@@ -10,8 +10,8 @@ use std::sync::Arc;
 use conset::fabric::{Detection, FaultPlan, FaultyPart, Outcome, run_with_faults};
 use conset::recovery::{Recovery, RecoveryOptions, run};
 use conset::{CompileError, CompileOptions, Compiled, Compiler, input};
-use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine, Program};
-use delivered::{Words, check, plan};
+use conset_ir::{CellId, ConnectionSet, LinkId, Machine, Program};
+use delivered::{Words, check, plan, row_of_cells};
 use proptest::prelude::*;
 
 fn options(detection: Detection) -> RecoveryOptions {
@@ -138,14 +138,8 @@ fn words_that_arrive_wrongly_are_sent_again() {
 
 #[test]
 fn a_machine_in_two_pieces_is_refused_by_name() {
-    let machine = Arc::new(Machine::from_spec("mesh:4").unwrap());
-    let row = |name: &str, source, target| Connection {
-        name: Some(name.into()),
-        ..Connection::new(CellId(source), CellId(target), 300)
-    };
-    let rows = vec![row("near", 0, 1), row("far", 0, 3), row("back", 3, 0), row("end", 2, 3)];
-    let set = ConnectionSet::new("s", rows).unwrap();
-    let compiled = compile(&machine, &Program::from(set));
+    let (machine, program) = row_of_cells();
+    let compiled = compile(&machine, &program);
     let recovery = recover(&compiled, "link c1 -> c2 dead at 700", Detection::Plain);
     assert_eq!(recovery.outcome, Outcome::Refused);
     let names: Vec<_> = recovery.undelivered.iter().map(ToString::to_string).collect();

@@ -12,10 +12,8 @@ use conset::fabric::{Detection, FaultExtent, FaultPlan, FaultyPart, Outcome};
 use conset::recovery::{Recovery, RecoveryOptions, run_messages, run_steps};
 use conset::steps::{CompiledSteps, StepCompiler};
 use conset::{CompileError, CompileOptions, input};
-use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Program, Protocol,
-};
-use delivered::{Words, check, plan};
+use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Program, Protocol};
+use delivered::{Words, check, plan, row_of_cells};
 use proptest::prelude::*;
 
 /// What is exchanged: by step plans, if there are any.
@@ -199,13 +197,7 @@ fn links_that_spoil_all_words_are_found_one_after_the_other() {
 
 #[test]
 fn a_machine_in_two_pieces_is_refused_by_name() {
-    let machine = Arc::new(Machine::from_spec("mesh:4").unwrap());
-    let row = |name: &str, source, target| Connection {
-        name: Some(name.into()),
-        ..Connection::new(CellId(source), CellId(target), 300)
-    };
-    let rows = vec![row("near", 0, 1), row("far", 0, 3), row("back", 3, 0), row("end", 2, 3)];
-    let program = Program::from(ConnectionSet::new("s", rows).unwrap());
+    let (machine, program) = row_of_cells();
     for subject in Subject::both(&machine, &program, MessageOrder::Given) {
         let recovery = subject.with("link c1 -> c2 dead", Detection::Plain);
         assert_eq!(recovery.outcome, Outcome::Refused);

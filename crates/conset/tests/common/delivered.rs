@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conset::fabric::{FaultPlan, Outcome};
 use conset::recovery::{ProgramWords, Recovery};
-use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Program};
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Program};
 
 /// The words of a program, with the number of times that each was received.
 pub(crate) struct Words {
@@ -85,4 +85,15 @@ pub(crate) fn plan(machine: &Machine, clocks: u64, numbers: &[(u8, u16, u64)]) -
         };
     }
     plan
+}
+
+/// Four cells in a row, and connections of which two cross the middle.
+pub(crate) fn row_of_cells() -> (Arc<Machine>, Program) {
+    let machine = Arc::new(Machine::from_spec("mesh:4").unwrap());
+    let row = |name: &str, source, target| Connection {
+        name: Some(name.into()),
+        ..Connection::new(CellId(source), CellId(target), 300)
+    };
+    let rows = vec![row("near", 0, 1), row("far", 0, 3), row("back", 3, 0), row("end", 2, 3)];
+    (machine, Program::from(ConnectionSet::new("s", rows).unwrap()))
 }

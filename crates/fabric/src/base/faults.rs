@@ -1,7 +1,7 @@
 //! What faults of the hardware ([`crate::injection`]) do to links and words: the part that is the same for both
 //! machines. What stops a port, and what a port does when its stall is over, is each machine's own ([`Ports`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use conset_ir::{CellId, ConnectionId};
@@ -10,7 +10,7 @@ use super::Base;
 use crate::injection::{
     FaultPlan, FaultPlanError, HardwareFaults, Injection, Part, SwitchFaults, WordEffect, keep_back,
 };
-use crate::network::{LinkTransfer, Tag};
+use crate::network::{LinkTransfer, Network, Tag};
 use crate::payload::Payload;
 
 /// The ports of a machine's agents.
@@ -30,6 +30,27 @@ pub(crate) struct WordPlace {
     pub(crate) is_header: bool,
     /// Nothing comes after it.
     pub(crate) is_last: bool,
+}
+
+/// Lets parts of a machine stop and go on so that exactly the ones in `stopped` are held back.
+/// `held` says which are now, and whether each of them would have had a turn.
+fn hold<P>(
+    held: &mut BTreeMap<u32, bool>,
+    stopped: BTreeSet<u32>,
+    parts: &mut P,
+    stop: fn(&mut P, u32) -> bool,
+    resume: fn(&mut P, u32),
+) {
+    held.retain(|part, turn| {
+        let stays = stopped.contains(part);
+        if !stays && *turn {
+            resume(parts, *part);
+        }
+        stays
+    });
+    for part in stopped {
+        held.entry(part).or_insert_with(|| stop(parts, part));
+    }
 }
 
 impl<T: Ord> Base<T> {
@@ -59,26 +80,8 @@ impl<T: Ord> Base<T> {
             }
         }
         let (held, network) = (&mut injection.held, &mut self.network);
-        held.links.retain(|link, turn| {
-            let stopped = links.contains(link);
-            if !stopped && *turn {
-                network.resume(*link);
-            }
-            stopped
-        });
-        for link in links {
-            held.links.entry(link).or_insert_with(|| network.stop(link));
-        }
-        held.ports.retain(|port, turn| {
-            let stopped = stopped_ports.contains(port);
-            if !stopped && *turn {
-                ports.resume(*port);
-            }
-            stopped
-        });
-        for port in stopped_ports {
-            held.ports.entry(port).or_insert_with(|| ports.stop(port));
-        }
+        hold(&mut held.links, links, network, Network::stop, Network::resume);
+        hold(&mut held.ports, stopped_ports, ports, Ports::stop, Ports::resume);
         self.injection = Some(injection);
         self.detector.disable();
     }

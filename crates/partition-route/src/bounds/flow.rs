@@ -33,10 +33,22 @@ use super::{Bound, LoadBound, by_source, saturate};
 use crate::network::Network;
 use crate::wide::wide_to_f64;
 
-/// Links and cells that a search may visit in total.
-const SEARCH_BUDGET: usize = 1 << 22;
-/// The most and the fewest steps of a search; a search that could make fewer is not started.
-const MAX_STEPS: usize = 96;
+/// What a search may cost.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Links and cells that it may visit in total.
+    budget: usize,
+    /// The most steps.
+    steps: usize,
+    /// The growth of the busiest place in the first step.
+    growth: f64,
+}
+
+/// For a time.
+const CLOCKS: Effort = Effort { budget: 1 << 22, steps: 96, growth: 0.5 };
+/// For a number of phases: it is rounded up, so the last hundredths often prove one phase more.
+const PHASES: Effort = Effort { budget: 1 << 24, steps: 200, growth: 1.0 };
+/// The fewest steps of a search; a search that could make fewer is not started.
 const MIN_STEPS: usize = 4;
 /// The greatest length; the least is 1 while flows are sent.
 const MAX_LENGTH: u32 = 1 << 10;
@@ -47,8 +59,6 @@ const SHORT: [u32; 4] = [2, 4, 8, 16];
 /// At the end, the lengths of places with less than one of these shares of the greatest mean load
 /// are tried as 0.
 const BUSY: [f64; 5] = [0.0, 0.5, 0.75, 0.9, 0.97];
-/// The growth of the busiest place in the first step.
-const GROWTH: f64 = 0.5;
 /// A difference between flow and bound that is small enough, relative to the bound.
 const TOLERANCE: f64 = 0.002;
 
@@ -58,7 +68,7 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
     let network = Network::new(machine);
     let capacity = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
-    let mut flow = LengthSearch::new(&network, set, weights, false, capacity)?;
+    let mut flow = LengthSearch::new(&network, set, weights, false, capacity, CLOCKS)?;
     let found = flow.search(known / link_clocks.max(1))?;
     let clocks = (found.weighted_distance * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
@@ -92,7 +102,8 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
     let channels = machine.parameters().channels_per_cell;
     let mut capacity = vec![channels; network.cells];
     machine.dead_cells().iter().for_each(|cell| capacity[cell.index()] = 0);
-    let mut flow = LengthSearch::new(&network, set, vec![1; set.len()], true, capacity)?;
+    let weights = vec![1; set.len()];
+    let mut flow = LengthSearch::new(&network, set, weights, true, capacity, PHASES)?;
     let found = flow.search(u128::from(known))?;
     let phases = saturate(found.weighted_distance.div_ceil(found.capacity));
     (phases > known).then(|| {
@@ -139,6 +150,7 @@ struct LengthSearch<'a> {
     /// The capacity of each place (cell or edge).
     capacity: Vec<u32>,
     lengths: Vec<u32>,
+    effort: Effort,
     /// The steps that may be made, and the links and cells visited so far.
     steps: usize,
     expanded: usize,
@@ -163,6 +175,7 @@ impl<'a> LengthSearch<'a> {
         weights: Vec<u64>,
         of_cells: bool,
         capacity: Vec<u32>,
+        effort: Effort,
     ) -> Option<Self> {
         let by_source = by_source(network.cells, set);
         capacity.iter().any(|&capacity| capacity > 0).then(|| Self {
@@ -174,7 +187,8 @@ impl<'a> LengthSearch<'a> {
             lengths: vec![MAX_LENGTH; capacity.len()],
             load: vec![0.0; capacity.len()],
             capacity,
-            steps: MAX_STEPS,
+            effort,
+            steps: effort.steps,
             expanded: 0,
             distance: vec![u64::MAX; network.cells],
             touched: Vec::new(),
@@ -195,13 +209,13 @@ impl<'a> LengthSearch<'a> {
         let mut exact = vec![1.0f64; self.capacity.len()];
         let mut sum = vec![0.0f64; self.capacity.len()];
         let mut mean = vec![0.0f64; self.capacity.len()];
-        for step in 1..=MAX_STEPS {
+        for step in 1..=self.effort.steps {
             if step > self.steps {
                 break;
             }
             let found = self.step()?;
             if step == 1 {
-                self.steps = (SEARCH_BUDGET / self.expanded.max(1)).min(MAX_STEPS);
+                self.steps = (self.effort.budget / self.expanded.max(1)).min(self.effort.steps);
             }
             let value = found.value();
             if best.as_ref().is_none_or(|best| value > best.0) {
@@ -217,7 +231,7 @@ impl<'a> LengthSearch<'a> {
             if reached <= wide_to_f64(known) || reached <= proved * (1.0 + TOLERANCE) {
                 break;
             }
-            let growth = GROWTH / to_f64(step).sqrt();
+            let growth = self.effort.growth / to_f64(step).sqrt();
             for ((exact, &load), &capacity) in exact.iter_mut().zip(&self.load).zip(&self.capacity)
             {
                 if capacity > 0 {
@@ -291,7 +305,7 @@ impl<'a> LengthSearch<'a> {
                 self.measure(source);
                 self.send(source);
             }
-            if before == 0 && self.expanded > SEARCH_BUDGET / MIN_STEPS {
+            if before == 0 && self.expanded > self.effort.budget / MIN_STEPS {
                 return None;
             }
         }

@@ -1,5 +1,6 @@
 //! Tests of the module above: closed forms, odd machines, and comparison with brute force.
 
+use conset_ir::convert::to_u64;
 use conset_ir::{Connection, Parameters, Topology};
 
 use super::*;
@@ -143,6 +144,27 @@ fn flows_see_narrow_places() {
     let transpose = summary("iwarp", &pairs);
     assert_eq!(transpose.clocks_by, Binding::LinkFlow);
     assert!((528 + 2100..=528 + 2200).contains(&transpose.clocks), "{}", transpose.clocks);
+}
+
+/// Four random permutations on a mesh whose middle needs 3.007 phases.
+#[test]
+fn a_search_for_phases_ends_near_the_best_lengths() {
+    let parameters = Parameters { channels_per_cell: 12, ..Parameters::iwarp() };
+    let machine = Machine::from_spec("mesh:12x12").unwrap().with_parameters(parameters).unwrap();
+    let mut state = 52u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        usize::try_from((state >> 33) % below).unwrap()
+    };
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut targets: Vec<u32> = (0..144).collect();
+        (1..144).rev().for_each(|place| targets.swap(place, draw(to_u64(place) + 1)));
+        connections.extend((0..144).zip(targets).map(|(source, target)| (source, target, 8)));
+    }
+    connections.retain(|&(source, target, _)| source != target);
+    let bounds = bounds(&machine, &set(&connections)).unwrap().summary();
+    assert_eq!((bounds.phases, bounds.phases_by), (4, Binding::ChannelFlow));
 }
 
 /// All simple paths between two cells.

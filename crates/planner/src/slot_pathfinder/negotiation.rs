@@ -1,16 +1,18 @@
 //! The state of a negotiation: places of units, users and costs of resources, and passes of rip-up
 //! and reroute over the units in conflict.
 
+mod placing;
+
 use std::cmp::Reverse;
 
+use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use conset_ir::convert::{index, to_i64, to_u32, to_u64};
 
-use super::order::{self, Order};
-use super::route::{RouteSearch, View};
+use super::order::Order;
+use super::route::RouteSearch;
 use super::rows::{HOP, HOP_BASE, NEVER, Prices, Rows, Use};
 use super::units::Units;
 use super::{MILLION, PLACING_WORK, SlotConfig, ordered};
@@ -468,183 +470,6 @@ impl<'a> Negotiation<'a> {
                 let pairs = self.order.of(self.units.connection[unit]);
                 pairs.iter().any(|&pair| self.is_violated(index(pair)))
             }
-    }
-
-    /// Adds or removes a unit as a user of its ports and links.
-    fn book(&mut self, unit: usize, add: bool) {
-        let span = self.span(unit);
-        let place = &self.places[unit];
-        if place.cells.is_empty() {
-            return;
-        }
-        let [source, target] = self.problem.ports[index(self.units.connection[unit])];
-        let prices = &self.prices;
-        self.overuse += self.ports.change(index(source), span, add, prices);
-        if target != source {
-            self.overuse += self.ports.change(index(target), span, add, prices);
-        }
-        for &edge in &place.edges {
-            self.overuse += self.links.change(index(edge), span, add, prices);
-        }
-    }
-
-    /// Whether another unit of the connection ends on the same route in the same phase where this
-    /// unit starts, so that both are one stream.
-    fn continues(&self, unit: usize) -> bool {
-        let place = &self.places[unit];
-        let others = self.units.of(self.units.connection[unit]);
-        others.len() > 1
-            && !self.first.contains(&place.slot)
-            && others.into_iter().any(|other| {
-                let (slot, slots) = self.span(other);
-                let other = &self.places[other];
-                !other.cells.is_empty()
-                    && slot + slots == index(place.slot)
-                    && other.cells == place.cells
-            })
-    }
-
-    /// Adds or removes the streams of a connection as users of their channels.
-    fn book_channels(&mut self, x: u32, add: bool) {
-        let phases = self.phases();
-        for unit in self.units.of(x) {
-            if self.places[unit].cells.is_empty() || self.continues(unit) {
-                continue;
-            }
-            let phase = self.phase_of(self.places[unit].slot);
-            for &cell in &self.places[unit].cells {
-                let row = index(cell) * phases + phase;
-                let of = &mut self.channels[row];
-                self.channel_overuse += of.change(self.problem.channels, add);
-                self.channel_costs[row] =
-                    of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
-            }
-        }
-    }
-
-    fn remove(&mut self, unit: usize) {
-        if self.places[unit].cells.is_empty() {
-            return;
-        }
-        let x = self.units.connection[unit];
-        self.book(unit, false);
-        self.book_channels(x, false);
-        self.places[unit].cells.clear();
-        self.book_channels(x, true);
-    }
-
-    /// Places a unit at the cheapest start and route.
-    fn place(&mut self, unit: usize) {
-        let x = self.units.connection[unit];
-        let slots = usize::from(self.units.slots[unit]);
-        let hops = i32::from(self.problem.hops(index(x)));
-        let salt = self.rng.random::<u32>();
-        self.fill_starts(index(x), (slots, self.units.words[unit]));
-        let free = self.search.starts.iter().copied().min().unwrap_or(NEVER);
-        let mut best = self.beside_sibling(unit);
-        let mut cells = std::mem::take(&mut self.places[unit].cells);
-        let mut edges = std::mem::take(&mut self.places[unit].edges);
-        let view = View {
-            problem: self.problem,
-            links: &self.links,
-            first: &self.first,
-            channels: &self.channel_costs,
-        };
-        // A detour takes at least two links more.
-        let detour = match salt {
-            salt if salt.is_multiple_of(self.config.far_detours) => self.config.far,
-            salt if (salt >> 8).is_multiple_of(self.config.detours) => self.config.detour,
-            _ => 0,
-        };
-        let detours = (detour > 0).then_some((detour, hops + 2));
-        for (detour, hops) in std::iter::once((0, hops)).chain(detours) {
-            let least = best.map_or(NEVER, |best| best.0);
-            if least <= free + hops * HOP * i32::from(self.units.slots[unit]) {
-                break;
-            }
-            let found = self.search.find(&view, index(x), (slots, detour), salt);
-            if let Some((cost, start)) = found.filter(|found| found.0 < least) {
-                best = Some((cost, start, None));
-                self.search.trace(&view, (start, slots), salt, &mut cells);
-            }
-        }
-        self.work += std::mem::take(&mut self.search.work);
-        let (_, slot, sibling) =
-            best.expect("the first slot has room for any unit, and its ends are connected");
-        if let Some(sibling) = sibling {
-            cells.clone_from(&self.places[sibling].cells);
-        }
-        edges.clear();
-        edges.extend(cells.windows(2).map(|pair| to_u32(self.problem.edge(pair[0], pair[1]))));
-        self.book_channels(x, false);
-        self.places[unit] = Placement { slot: to_u32(slot), cells, edges };
-        self.book_channels(x, true);
-        self.book(unit, true);
-    }
-
-    /// Computes the cost of ports and of the order for each start of a unit of connection `x`.
-    fn fill_starts(&mut self, x: usize, (slots, words): (usize, u32)) {
-        let starts = &mut self.search.starts;
-        let [source, target] = self.problem.ports[x];
-        let (from, to) = self.ports.stretches(index(source), slots);
-        starts.clear();
-        starts.extend(from.iter().zip(to).map(|(from, to)| to.wrapping_sub(*from)));
-        if target != source {
-            let (from, to) = self.ports.stretches(index(target), slots);
-            let both = starts.iter_mut().zip(from.iter().zip(to));
-            both.for_each(|(sum, (a, b))| *sum = sum.wrapping_add(b.wrapping_sub(*a)));
-        }
-        for pair in self.first.windows(2) {
-            let end = index(pair[1]).min(starts.len());
-            let last = (index(pair[1]) + 1).saturating_sub(slots).max(index(pair[0]));
-            starts[last.min(end)..end].fill(NEVER);
-        }
-        for (start, &room) in starts.iter_mut().zip(&self.room) {
-            *start = if room < words { NEVER } else { *start };
-        }
-        for &row in self.order.of(to_u32(x)) {
-            let [before, after] = self.order.pairs[index(row)];
-            let is_after = index(after) == x;
-            let Some(other) = self.interval(if is_after { before } else { after }) else {
-                continue;
-            };
-            let starts = &mut self.search.starts;
-            let count = starts.len();
-            let broken = match is_after {
-                true => &mut starts[..other.1.min(count)],
-                false => &mut starts[(other.0 + 1).saturating_sub(slots).min(count)..],
-            };
-            let cost = order::cost(self.pair_history[index(row)], self.config.port, &self.prices);
-            broken.iter_mut().for_each(|start| *start = (*start + cost).min(NEVER));
-        }
-    }
-
-    /// The cheapest place directly before or after another unit of the connection, on its route,
-    /// where no further channels are needed: cost, slot and the other unit. Uses the costs of
-    /// [`Negotiation::fill_starts`].
-    fn beside_sibling(&self, unit: usize) -> Option<(i32, usize, Option<usize>)> {
-        let x = self.units.connection[unit];
-        let slots = usize::from(self.units.slots[unit]);
-        let mut best: Option<(i32, usize, Option<usize>)> = None;
-        for other in self.units.of(x) {
-            let place = &self.places[other];
-            if place.cells.is_empty() {
-                continue;
-            }
-            let (slot, count) = self.span(other);
-            let phase = self.phase_of(place.slot);
-            for start in [slot.checked_sub(slots), Some(slot + count)].into_iter().flatten() {
-                let same =
-                    (index(self.first[phase])..index(self.first[phase + 1])).contains(&start);
-                let Some(&cost) = self.search.starts.get(start).filter(|_| same) else { continue };
-                let links = place.edges.iter().map(|&e| self.links.cost(index(e), (start, slots)));
-                let cost = cost + links.sum::<i32>();
-                if cost < best.map_or(NEVER, |best| best.0) {
-                    best = Some((cost, start, Some(other)));
-                }
-            }
-        }
-        best
     }
 
     /// All work since it was last taken.
