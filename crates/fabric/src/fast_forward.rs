@@ -150,3 +150,17 @@ impl SkipLimit {
         self.0.unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detector_that_is_off_stays_off() {
+        let mut detector = PeriodDetector::new([2, 3], 1);
+        assert_eq!(detector.next, 6 * SHARES);
+        detector.disable();
+        detector.reset();
+        assert_eq!(detector.next, u64::MAX);
+    }
+}
