@@ -37,7 +37,7 @@ use conset_partition_route::network::{Distances, Network};
 use conset_partition_route::{apr, channels, explain};
 
 pub(crate) use candidates::{Part, plan_of_parts};
-use candidates::{by_phase, number, pack_and_number, plans_of_rounds};
+use candidates::{by_phase, number, pack_and_number};
 
 use crate::edge_coloring::ColoringLimits;
 use crate::interrupt::Interrupt;
@@ -340,7 +340,7 @@ fn torus_aapc_plans(
     let torus_aapc::TorusRounds { rounds, round_of, paths } = torus_rounds;
     let network = Network::new(machine);
     let (rounds, round_of) = first_fit::fill_rounds(&network, set, rounds, round_of, &paths);
-    plans_of_rounds(machine, set, rounds, &round_of, &paths)
+    pack_and_number(machine, set, rounds, &round_of, &paths, None)
 }
 
 fn translation_symmetry_plan(
@@ -471,7 +471,7 @@ fn edge_coloring_plans(
         }
     }
     let Some(best) = best else { return Ok(Vec::new()) };
-    plans_of_rounds(machine, set, best.rounds, &best.round_of, &best.paths)
+    pack_and_number(machine, set, best.rounds, &best.round_of, &best.paths, None)
 }
 
 /// The number of rounds that fit into the bound, each as long as the longest connection.

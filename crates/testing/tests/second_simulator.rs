@@ -202,16 +202,21 @@ fn a_file() {
     println!("{} runs", document(contents, &name));
 }
 
+/// The image of a text form, which the checker accepts.
+fn valid_image(text: &str) -> Image {
+    let Ok(Document::Image(image)) = conset::ir::text::parse("image.cset", text) else {
+        panic!("it is an image");
+    };
+    verify::check_image(&image).expect("it is valid");
+    image
+}
+
 /// c0 opens x0 at 0 and sleeps for the start of x2, clock 1. At this clock x0 closes, so that the port
 /// opens x2 and sleeps for x1. Only then the first sleep ends, and lets the port open x1 at clock 2,
 /// when it is served, and not after the next word. (Random programs show it once in 2000.)
 #[test]
 fn a_port_sleeps_for_two_starts() {
-    let text = include_str!("two_sleeps.cset");
-    let Ok(Document::Image(image)) = conset::ir::text::parse("two_sleeps.cset", text) else {
-        panic!("it is an image");
-    };
-    verify::check_image(&image).expect("it is valid");
+    let image = valid_image(include_str!("two_sleeps.cset"));
     let run = conset_second_simulator::phases::run_set(&image, 0).expect("it runs");
     let is_x1 = |run: &&OperationRun| (run.cell, run.connection) == (0, 1);
     let x1 = run.phases[0].operations.iter().find(is_x1).expect("c0 receives x1");
@@ -223,12 +228,7 @@ fn a_port_sleeps_for_two_starts() {
 /// `network_overhead` both are of one kind, and the one that started first goes first (C1, step 3).
 #[test]
 fn set_ups_without_overhead_are_of_one_kind() {
-    let text = include_str!("set_ups_of_two_cells.cset");
-    let Ok(Document::Image(image)) = conset::ir::text::parse("set_ups_of_two_cells.cset", text)
-    else {
-        panic!("it is an image");
-    };
-    verify::check_image(&image).expect("it is valid");
+    let image = valid_image(include_str!("set_ups_of_two_cells.cset"));
     compare::phases(&Arc::new(image)).expect("they agree");
 }
 

@@ -33,8 +33,23 @@ fn plan_on(machine: Arc<Machine>, set: ConnectionSet, messages: &[Draft<'_>]) ->
     Steps::new(machine, Arc::new(set), steps).unwrap()
 }
 
+/// Each connection in a message of its own, from its source to its target.
+fn direct(machine: Arc<Machine>, connections: &[(u32, u32, u32)]) -> Steps {
+    let pieces: Vec<[(u32, u32, u32); 1]> =
+        connections.iter().zip(0..).map(|(&(_, _, words), x)| [(x, 0, words)]).collect();
+    let messages = connections.iter().zip(&pieces);
+    let messages: Vec<Draft<'_>> = messages.map(|(&(from, to, _), p)| (from, to, &p[..])).collect();
+    plan_on(machine, set(connections), &messages)
+}
+
 fn rules(steps: &Steps) -> Vec<Rule> {
     check_steps(steps).err().map_or(Vec::new(), |rejection| rejection.rules())
+}
+
+/// The rules that the claims of a set violate.
+fn rules_of_claims(steps: Steps, bounds: StepBounds, predicted: u64) -> Vec<Rule> {
+    let set = SetSteps { steps, bounds, predicted_clocks: Some(predicted) };
+    check_set_steps(&set).err().map_or(Vec::new(), |rejection| rejection.rules())
 }
 
 fn lists(of: &[&[u32]]) -> Lists<u32> {
@@ -158,10 +173,7 @@ fn violations_name_the_step_the_cell_and_the_message() {
     }
     // Messages 2 and 3 wait for each other, message 1 waits for both; 0 and 4 are complete.
     let ends = [(2, 3), (1, 3), (0, 1), (1, 0), (2, 1)];
-    let pieces: Vec<[(u32, u32, u32); 1]> = (0..5).map(|x| [(x, 0, 1)]).collect();
-    let messages = ends.iter().zip(&pieces).map(|(&(from, to), piece)| (from, to, &piece[..]));
-    let connections = ends.map(|(from, to)| (from, to, 1));
-    let steps = plan(set(&connections), &messages.collect::<Vec<Draft<'_>>>());
+    let steps = direct(machine("ring:4", &[]), &ends.map(|(from, to)| (from, to, 1)));
     let lists = lists(&[&[2, 3], &[4, 3, 2, 1], &[0, 4], &[0, 1]]);
     let violation = first(check_step_lists(&steps, &lists).unwrap_err());
     assert_eq!(
@@ -211,10 +223,7 @@ fn times_beyond_the_limit_are_refused() {
             ],
         );
         let words = [1 << 29, 1 << 29, 1 << 29, (1 << 29) - 7];
-        let pieces: Vec<[(u32, u32, u32); 1]> =
-            words.iter().zip(0..).map(|(&words, x)| [(x, 0, words)]).collect();
-        let messages: Vec<Draft<'_>> = pieces.iter().map(|piece| (0, 1, &piece[..])).collect();
-        rules(&plan_on(machine, set(&words.map(|words| (0, 1, words))), &messages))
+        rules(&direct(machine, &words.map(|words| (0, 1, words))))
     };
     assert_eq!(exact(1 << 29), []);
     assert_eq!(exact((1 << 29) + 1), [Rule::Duration]);
@@ -286,9 +295,7 @@ fn predictions_are_between_the_busiest_cell_and_all_messages_in_a_row() {
     let of = |predicted| {
         let machine = machine("ring:4", &numbers);
         let steps = plan_on(machine, set(&[(0, 1, 30), (0, 2, 40)]), messages);
-        let bounds = StepBounds::default();
-        let set = SetSteps { steps, bounds, predicted_clocks: Some(predicted) };
-        check_set_steps(&set).err().map_or(Vec::new(), |rejection| rejection.rules())
+        rules_of_claims(steps, StepBounds::default(), predicted)
     };
     // c0 sends two messages; only the last word of each need not cross the link.
     let least = 2 * 100 + (30 + 40 + 2 * 3 - 2) * 7 + 2 * 5;
@@ -313,8 +320,7 @@ fn bounds_by_links_may_exceed_those_of_agents_but_not_the_prediction() {
             clocks_witness: Some(Witness::Cut(vec![(CellId(0), CellId(1))])),
             direct_clocks,
         };
-        let set = SetSteps { steps, bounds, predicted_clocks: Some(predicted) };
-        check_set_steps(&set).err().map_or(Vec::new(), |rejection| rejection.rules())
+        rules_of_claims(steps, bounds, predicted)
     };
     assert_eq!(of(clocks, 0, clocks), []);
     // Direct plans are other plans, too: what holds for all of them needs no proof of its own.
@@ -354,9 +360,7 @@ fn clocks_of_all_sets_together_are_limited() {
 fn words_of_a_program_one_after_the_other_are_limited() {
     let machine = machine("ring:4", &[("access_clocks_per_word", "1000000000")]);
     let words = 1 << 30;
-    let pieces: Vec<[(u32, u32, u32); 1]> = (0..3).map(|x| [(x, 0, words)]).collect();
-    let messages: Vec<Draft<'_>> = pieces.iter().map(|piece| (0, 1, &piece[..])).collect();
-    let steps = plan_on(machine.clone(), set(&[(0, 1, words); 3]), &messages);
+    let steps = direct(machine.clone(), &[(0, 1, words); 3]);
     let set = SetSteps { steps, bounds: StepBounds::default(), predicted_clocks: None };
     assert!(check_set_steps(&set).is_ok());
     let schedule = StepSchedule::new(machine, vec![set], None).unwrap();

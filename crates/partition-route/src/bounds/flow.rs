@@ -44,9 +44,10 @@ struct Effort {
     growth: f64,
 }
 
-/// For a time.
+/// For a time: links have lengths.
 const CLOCKS: Effort = Effort { budget: 1 << 22, steps: 96, growth: 0.5 };
-/// For a number of phases: it is rounded up, so the last hundredths often prove one phase more.
+/// For a number of phases: cells have lengths. It is rounded up, so the last hundredths often prove
+/// one phase more.
 const PHASES: Effort = Effort { budget: 1 << 24, steps: 200, growth: 1.0 };
 /// The fewest steps of a search; a search that could make fewer is not started.
 const MIN_STEPS: usize = 4;
@@ -68,7 +69,7 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
     let network = Network::new(machine);
     let capacity = network.links.clone();
     let weights = set.connections().iter().map(|c| u64::from(c.words)).collect();
-    let mut flow = LengthSearch::new(&network, set, weights, false, capacity, CLOCKS)?;
+    let mut flow = LengthSearch::new(&network, set, weights, false, capacity)?;
     let found = flow.search(known / link_clocks.max(1))?;
     let clocks = (found.weighted_distance * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
@@ -102,8 +103,7 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
     let channels = machine.parameters().channels_per_cell;
     let mut capacity = vec![channels; network.cells];
     machine.dead_cells().iter().for_each(|cell| capacity[cell.index()] = 0);
-    let weights = vec![1; set.len()];
-    let mut flow = LengthSearch::new(&network, set, weights, true, capacity, PHASES)?;
+    let mut flow = LengthSearch::new(&network, set, vec![1; set.len()], true, capacity)?;
     let found = flow.search(u128::from(known))?;
     let phases = saturate(found.weighted_distance.div_ceil(found.capacity));
     (phases > known).then(|| {
@@ -175,8 +175,8 @@ impl<'a> LengthSearch<'a> {
         weights: Vec<u64>,
         of_cells: bool,
         capacity: Vec<u32>,
-        effort: Effort,
     ) -> Option<Self> {
+        let effort = if of_cells { PHASES } else { CLOCKS };
         let by_source = by_source(network.cells, set);
         capacity.iter().any(|&capacity| capacity > 0).then(|| Self {
             network,

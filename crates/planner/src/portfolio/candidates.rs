@@ -43,17 +43,6 @@ pub(crate) fn plan_of_parts(
 /// The maximum number of connections for which rounds are packed by both rules.
 const MAX_TWICE_PACKED: usize = 1 << 15;
 
-/// The candidates for rounds of a set without requirements.
-pub(super) fn plans_of_rounds(
-    machine: &Arc<Machine>,
-    set: &Arc<ConnectionSet>,
-    count: u32,
-    round_of: &[u32],
-    paths: &Paths,
-) -> Result<Vec<Routed>, Infeasible> {
-    pack_and_number(machine, set, count, round_of, paths, None)
-}
-
 /// The candidates for rounds: packs rounds into phases and numbers the channels.
 pub(super) fn pack_and_number(
     machine: &Arc<Machine>,

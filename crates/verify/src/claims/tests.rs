@@ -175,19 +175,26 @@ fn prices_beyond_all_measure_prove_nothing_and_break_nothing() {
     assert_eq!(proved(prices), proved(even));
 }
 
-/// A switch takes 100 clocks, set-up 7 (and 5 between nodes), a word 3 at agents and 2 on links.
-fn machine_of_claims(timed_starts: u32) -> Machine {
-    let parameters = Parameters {
+/// These parameters with full duplex and one stream, whose set-up takes 7 clocks, and 3 for a word at agents.
+fn with_easy_agents(parameters: &Parameters) -> Parameters {
+    Parameters {
         duplex: Duplex::Full,
         streams: 1,
         stream_setup: 7,
         access_clocks_per_word: 3,
+        ..parameters.clone()
+    }
+}
+
+/// A switch takes 100 clocks, set-up 7 (and 5 between nodes), a word 3 at agents and 2 on links.
+fn machine_of_claims(timed_starts: u32) -> Machine {
+    let parameters = Parameters {
         link_clocks_per_word: 2,
         network_overhead: 5,
         t_sync: 60,
         t_phase: 40,
         timed_starts,
-        ..Parameters::iwarp()
+        ..with_easy_agents(&Parameters::iwarp())
     };
     Machine::from_spec("mesh:2").unwrap().with_parameters(parameters).unwrap()
 }
@@ -290,14 +297,10 @@ fn predictions_are_between_the_busiest_resource_and_all_routes_in_a_row() {
 fn slow_links(spec: &str, t_sync: u32) -> Machine {
     let parameters = Parameters {
         channels_per_cell: 1,
-        duplex: Duplex::Full,
-        streams: 1,
-        stream_setup: 7,
-        access_clocks_per_word: 3,
         link_clocks_per_word: 10,
         t_sync,
         t_phase: 0,
-        ..Parameters::iwarp()
+        ..with_easy_agents(&Parameters::iwarp())
     };
     Machine::from_spec(spec).unwrap().with_parameters(parameters).unwrap()
 }
@@ -442,14 +445,10 @@ fn a_witness_of_another_kind_is_named() {
 #[test]
 fn loads_in_a_cluster_count_the_rates_and_the_software_of_its_network() {
     let parameters = Parameters {
-        duplex: Duplex::Full,
-        streams: 1,
-        stream_setup: 7,
-        access_clocks_per_word: 3,
         link_clocks_per_word: 2,
         network_clocks_per_word: 5,
         network_overhead: 11,
-        ..Parameters::cluster()
+        ..with_easy_agents(&Parameters::cluster())
     };
     let cluster = Machine::from_spec("cluster:2x2").unwrap().with_parameters(parameters).unwrap();
     let rows = set(&[(0, 1, 30), (0, 2, 20), (1, 3, 40)]);
