@@ -185,7 +185,7 @@ pub(crate) struct PlanSearch<'a> {
     next: usize,
     /// Whether the edge coloring applies to the set.
     colorable: bool,
-    /// Clocks of the rounds of the torus AAPC over those that the bound leaves for them.
+    /// Clocks of the rounds of the complete exchange over those that the bound leaves for them.
     aapc_ratio: Option<f64>,
     /// Whether routes are too long for load annealing, as the plans before it show.
     long_routes: bool,
@@ -376,7 +376,7 @@ impl<'a> PlanSearch<'a> {
             self.budgeted_work = self.budgeted_work.saturating_add(priced.work);
         }
         self.colorable |= attempt.step == SearchStep::Plan(Planner::EdgeColoring);
-        if attempt.step == SearchStep::Plan(Planner::TorusAapc) {
+        if attempt.step == SearchStep::Plan(Planner::Aapc) {
             self.aapc_ratio = self.rounds_over_bound(&priced);
         }
         // Load annealing is excluded, so that its attempts in one wave do not depend on each other.

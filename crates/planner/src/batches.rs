@@ -5,8 +5,8 @@
 //! little if each could be a run of phases of a good plan of the whole set: its words are evenly
 //! spread over agents and links.
 //!
-//! On a torus, ring or hypercube batches are runs of the rounds of all-to-all communication
-//! ([`crate::torus_aapc`]), which lose nothing. On other machines each batch has the same share of
+//! On a torus, ring, hypercube or mesh batches are runs of the rounds of all-to-all communication
+//! ([`crate::grid_aapc`]), which lose nothing. On other machines each batch has the same share of
 //! the connections of every cell, at random.
 
 use conset_ir::convert::{index, to_u32, to_u64};
@@ -15,7 +15,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::torus_aapc;
+use crate::grid_aapc;
 
 /// Divides a set into `count` batches of nearly equal size, at most one for each connection: row
 /// `b` of the result has the connections of batch `b`, in ascending order.
@@ -25,7 +25,7 @@ use crate::torus_aapc;
 pub fn batches(machine: &Machine, set: &ConnectionSet, count: u32, seed: u64) -> Lists {
     let count = to_u64(set.len()).min(u64::from(count)).max(1);
     let timed = machine.parameters().has_timed_starts();
-    let keys = torus_aapc::round_keys(machine.topology(), set, timed);
+    let keys = grid_aapc::round_keys(machine.topology(), set, timed);
     let keys = keys.unwrap_or_else(|| shares(machine, set, seed));
     let mut order: Vec<u32> = (0..to_u32(set.len())).collect();
     order.sort_unstable_by_key(|&x| (keys[index(x)], x));
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn rounds_of_a_torus_stay_whole() {
         let (machine, set) = all_to_all("torus:8x8");
-        let keys = torus_aapc::round_keys(machine.topology(), &set, false).unwrap();
+        let keys = grid_aapc::round_keys(machine.topology(), &set, false).unwrap();
         let batches = batches(&machine, &set, 5, 1);
         let mut seen = std::collections::BTreeMap::new();
         for batch in 0..batches.rows() {

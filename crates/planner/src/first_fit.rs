@@ -123,14 +123,14 @@ fn by_length(set: &ConnectionSet, rounds: u32, round_of: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torus_aapc;
+    use crate::grid_aapc;
     use conset_ir::{CellId, Connection, Machine};
 
     fn compacted(spec: &str, pairs: &[(u32, u32)]) -> (u32, u32) {
         let machine = Machine::from_spec(spec).unwrap();
         let connect = |&(s, t): &(u32, u32)| Connection::new(CellId(s), CellId(t), 5);
         let set = ConnectionSet::new("s", pairs.iter().map(connect).collect()).unwrap();
-        let found = torus_aapc::rounds(machine.topology(), &set, false).unwrap();
+        let found = grid_aapc::rounds(machine.topology(), &set, false).unwrap();
         let network = Network::new(&machine);
         let (rounds, round_of) =
             fill_rounds(&network, &set, found.rounds, found.round_of.clone(), &found.paths);

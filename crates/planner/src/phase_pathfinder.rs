@@ -54,6 +54,8 @@ pub struct PhaseConfig {
     /// The number of restarts of present costs without less overuse after which the search gives up
     /// a number of phases.
     pub cycles: u32,
+    /// The number of passes after which a negotiation of all phases as one gives up a number of phases.
+    pub whole_passes: u32,
     /// The initial step by which limits are lowered.
     pub step: u32,
     /// The number of timetables tried for each phase, each with different noise.
@@ -80,6 +82,7 @@ impl Default for PhaseConfig {
             detour: 20,
             patience: 24,
             cycles: 24,
+            whole_passes: 16,
             step: 8,
             rounds: 12,
             last_rounds: 150,
@@ -141,6 +144,7 @@ impl<'a> PhaseSearch<'a> {
     fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<PhaseNegotiation<'a>> {
         let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
         let mut phases = index(self.problem.bounds.phases.max(1));
+        let cycles = self.config.cycles;
         loop {
             if self.left() == 0 || to_u64(phases * each) > RESOURCES {
                 return None;
@@ -156,16 +160,20 @@ impl<'a> PhaseSearch<'a> {
                 )
             };
             let channel_capacity = u64::from(self.problem.channels);
-            // Where routes have to go is cheaper to find for all phases as one.
+            // Where routes have to go is cheaper to find for all phases as one. If even that takes
+            // long, there are hardly enough phases.
             let mut whole = trial(1, channel_capacity * to_u64(phases));
             let mut trial = trial(phases, channel_capacity);
+            let mut outcome = RoutingOutcome::Settled;
             if phases > 1 {
-                whole.settle(self.config.cycles, self.left().div_ceil(4));
+                outcome = whole.settle((cycles, self.config.whole_passes), self.left().div_ceil(8));
                 self.count(&mut whole);
                 trial.adopt_prices(&whole);
             }
-            let outcome = trial.settle(self.config.cycles, self.left().div_ceil(2));
-            self.count(&mut trial);
+            if outcome == RoutingOutcome::Settled {
+                outcome = trial.settle((cycles, u32::MAX), self.left().div_ceil(2));
+                self.count(&mut trial);
+            }
             if outcome == RoutingOutcome::Settled {
                 return Some(trial);
             }
@@ -188,7 +196,7 @@ impl<'a> PhaseSearch<'a> {
             }
             let mut trial = settled.clone();
             trial.limit(limits);
-            let outcome = trial.settle(1, self.left());
+            let outcome = trial.settle((1, u32::MAX), self.left());
             self.count(&mut trial);
             if outcome == RoutingOutcome::Settled {
                 settled = trial;

@@ -8,7 +8,7 @@
 //! | planner | for | how |
 //! |---|---|---|
 //! | [`Planner::OnePhase`] | networks without cycles whose channels suffice for all connections | `one_phase`: one phase with the only routes |
-//! | [`Planner::TorusAapc`] | dense sets on a torus, ring or hypercube | `torus_aapc`: products of the contention-free steps or rounds of rings (`ring_aapc`, `ring_rounds`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
+//! | [`Planner::Aapc`] | dense sets on a torus, ring, hypercube or mesh | `grid_aapc`: products of the contention-free steps or rounds of rings (`ring_aapc`, `ring_rounds`) or lines (`line_rounds`); `first_fit` fills idle entries; `phase_packing` packs rounds into phases |
 //! | [`Planner::TranslationSymmetry`] | sets that are invariant under translations of a torus; fewest phases | `translation_symmetry`: plans one connection and copies it to all translates |
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a coloring without conflicts at agents and few at links; `phase_packing` |
 //! | [`Planner::RoundPathfinder`] | any set, also with an order | `round_pathfinder`: chooses rounds and routes together by negotiated congestion; `phase_packing` |
@@ -45,8 +45,8 @@ use crate::plan::Found;
 use crate::problem::Problem;
 use crate::work::Work;
 use crate::{
-    dense_pathfinder, edge_coloring, first_fit, load_annealing, one_phase, phase_pathfinder,
-    preemptive_list, round_pathfinder, slot_pathfinder, torus_aapc, translation_slots,
+    dense_pathfinder, edge_coloring, first_fit, grid_aapc, load_annealing, one_phase,
+    phase_pathfinder, preemptive_list, round_pathfinder, slot_pathfinder, translation_slots,
     translation_symmetry, windowed_pathfinder,
 };
 
@@ -55,8 +55,8 @@ use crate::{
 pub enum Planner {
     /// One phase with the only routes, on networks without cycles.
     OnePhase,
-    /// The closed-form rounds of all-to-all communication on a torus.
-    TorusAapc,
+    /// The rounds of all-to-all communication on a torus or mesh.
+    Aapc,
     /// Phases for translation-invariant sets: one connection is planned for all its translates.
     TranslationSymmetry,
     /// Rounds by edge coloring, for sets of equal or nearly equal words.
@@ -86,7 +86,7 @@ impl Planner {
     pub fn name(self) -> &'static str {
         match self {
             Planner::OnePhase => "one-phase",
-            Planner::TorusAapc => "torus-aapc",
+            Planner::Aapc => "aapc",
             Planner::TranslationSymmetry => "translation-symmetry",
             Planner::EdgeColoring => "edge-coloring",
             Planner::RoundPathfinder => "round-pathfinder",
@@ -226,7 +226,7 @@ pub fn plans(
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
         Planner::OnePhase => one_phase_plan(machine, set)?.into_iter().collect(),
-        Planner::TorusAapc => torus_aapc_plans(machine, set)?,
+        Planner::Aapc => grid_aapc_plans(machine, set)?,
         Planner::TranslationSymmetry => {
             translation_symmetry_plan(machine, set)?.into_iter().collect()
         }
@@ -326,7 +326,7 @@ fn one_phase_plan(
     Ok(Some(Routed { routing, rounds: None, starts: None }))
 }
 
-fn torus_aapc_plans(
+fn grid_aapc_plans(
     machine: &Arc<Machine>,
     set: &Arc<ConnectionSet>,
 ) -> Result<Vec<Routed>, Infeasible> {
@@ -334,10 +334,10 @@ fn torus_aapc_plans(
         return Ok(Vec::new());
     }
     let timed = machine.parameters().has_timed_starts();
-    let Some(torus_rounds) = torus_aapc::rounds(machine.topology(), set, timed) else {
+    let Some(grid_rounds) = grid_aapc::rounds(machine.topology(), set, timed) else {
         return Ok(Vec::new());
     };
-    let torus_aapc::TorusRounds { rounds, round_of, paths } = torus_rounds;
+    let grid_aapc::GridRounds { rounds, round_of, paths } = grid_rounds;
     let network = Network::new(machine);
     let (rounds, round_of) = first_fit::fill_rounds(&network, set, rounds, round_of, &paths);
     pack_and_number(machine, set, rounds, &round_of, &paths, None)

@@ -16,9 +16,11 @@
 //! n^2/8 rounds, rounded as needed, for all n up to 32 but 5, which takes 6.
 //!
 //! Unlike the steps of [`super::ring_aapc`], rounds of rings may be combined freely: the products of
-//! the rounds of two rings are the rounds of a torus ([`super::torus_aapc`]).
+//! the rounds of two rings are the rounds of a torus ([`super::grid_aapc`]).
 
 use conset_ir::convert::{index, to_u32};
+
+use super::matching::matching;
 
 /// The longest ring.
 const LONGEST: u32 = 32;
@@ -53,7 +55,11 @@ impl RingRounds {
             places.map(|place| [place; 2])
         };
         let sides: [Vec<Chain>; 2] = [0, 1].map(|side| pairs().chain(single(side)).collect());
-        let partners = matching(&sides[0], &sides[1]);
+        let apart = |a: &Chain, b: &Chain| a.iter().all(|place| !b.contains(place));
+        let partners = matching(0..sides[0].len(), sides[1].len(), |row| {
+            let first = &sides[0][row];
+            (0..sides[1].len()).filter(|&other| apart(first, &sides[1][other]))
+        });
         let mut rounds = to_u32(sides[0].len());
         let mut chains = vec![0; index(2 * half * half)];
         let mut busy: Vec<Vec<bool>> = vec![Vec::new(); index(half)];
@@ -67,7 +73,7 @@ impl RingRounds {
         };
         sides[0].iter().zip(0..).for_each(|(&chain, round)| put(0, chain, round));
         for (&chain, partner) in sides[1].iter().zip(partners) {
-            let round = partner.unwrap_or(rounds);
+            let round = partner.map_or(rounds, to_u32);
             rounds = rounds.max(round + 1);
             put(1, chain, round);
         }
@@ -100,43 +106,6 @@ impl RingRounds {
         let side = u32::from(!forward);
         (self.chains[index((side * m + chain[0]) * m + chain[1])], forward)
     }
-}
-
-/// For each chain of the second list a chain of the first without a common place, as many as
-/// possible and each at most once: a maximum bipartite matching, by augmenting paths.
-fn matching(first: &[Chain], second: &[Chain]) -> Vec<Option<u32>> {
-    let mut partner: Vec<Option<u32>> = vec![None; second.len()];
-    for row in 0..to_u32(first.len()) {
-        let mut seen = vec![false; second.len()];
-        augment(first, second, row, &mut partner, &mut seen);
-    }
-    partner
-}
-
-/// Gives a chain of the first list a partner; others may change theirs. The depth is at most the
-/// number of chains.
-fn augment(
-    first: &[Chain],
-    second: &[Chain],
-    row: u32,
-    partner: &mut [Option<u32>],
-    seen: &mut [bool],
-) -> bool {
-    for (other, chain) in second.iter().enumerate() {
-        if seen[other] || first[index(row)].iter().any(|place| chain.contains(place)) {
-            continue;
-        }
-        seen[other] = true;
-        let free = match partner[other] {
-            None => true,
-            Some(taken) => augment(first, second, taken, partner, seen),
-        };
-        if free {
-            partner[other] = Some(row);
-            return true;
-        }
-    }
-    false
 }
 
 #[cfg(test)]

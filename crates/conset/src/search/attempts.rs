@@ -81,8 +81,8 @@ pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
 }
 
 /// The standard attempts in their order: first the planners that are cheap and may reach the bound,
-/// for a small set the one that usually suffices. Translation slots precede the rounds of the torus
-/// AAPC if all connections are single words. Local search comes last; it is left out where
+/// for a small set the one that usually suffices. Translation slots precede the rounds of the complete
+/// exchange if all connections are single words. Local search comes last; it is left out where
 /// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
 /// timed starts the edge coloring, which takes long for large sets without a plan, follows the
 /// round pathfinder.
@@ -110,7 +110,7 @@ pub(super) fn standard_attempts(
     let packers = packers.into_iter().filter(|_| timed && set.len() > PACKED);
     let slots = packers.chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
-    let aapc = Some(once(Planner::TorusAapc));
+    let aapc = Some(once(Planner::Aapc));
     // Single words need no rounds: translation slots start them at single clocks.
     let invariant = if has_single_words(set) { [translation, aapc] } else { [aapc, translation] };
     let one_phase = [once(Planner::OnePhase)].into_iter();

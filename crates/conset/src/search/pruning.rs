@@ -20,9 +20,13 @@ pub(super) const CHECKED_AT_ONCE: usize = 1 << 13;
 const FRAGMENTED: usize = 1 << 12;
 const FRAGMENTED_ABOVE: f64 = 1.04;
 
-/// Clocks of the rounds of the torus AAPC over those that the bound leaves for them, below which no
+/// Clocks of the rounds of the complete exchange over those that the bound leaves for them, below which no
 /// search does better.
 const AAPC_GOOD: f64 = 1.05;
+
+/// A plan by rounds is not good if the phases above the bound take more than one in this number of
+/// the clocks: other planners may find fewer.
+const MANY_PHASES: u64 = 20;
 
 /// The ratio to the bound below which a plan of a large set is good, before its phases were packed
 /// and after that.
@@ -87,13 +91,13 @@ impl PlanSearch<'_> {
 
     /// Whether no considerable gain is expected of more attempts.
     ///
-    /// A small set is searched until a plan is near the bound. For a large set the plan of a
-    /// planner by rounds suffices. For sets in between it depends on the rounds of the torus AAPC.
-    /// If these use all links (all-to-all on 8x8: 64 rounds, as many as the links allow), the rest
-    /// of the ratio is context switches and pipeline latency, which no search recovers. If they do
-    /// not (6x10: 88 rounds, 75 would suffice), the round pathfinder recovers some of it:
-    /// all-to-all of 2048 words reaches 1.12 instead of 1.18 times the bound, in about a second
-    /// instead of a tenth; two more plans took three times as long and were no better.
+    /// A set is searched until a plan is near the bound, except that:
+    ///
+    /// - For a large set the plan of a planner by rounds suffices.
+    /// - If the rounds of the complete exchange use all links (all-to-all on 8x8: 64 rounds, as many
+    ///   as the links allow), the rest of the ratio is context switches and pipeline latency, of
+    ///   which a search recovers little unless there are many more phases than necessary, as on
+    ///   meshes.
     pub(super) fn is_good(&self, best: &Priced) -> bool {
         let (set, objective) = (self.task.set(), self.options.objective);
         let near = match set.len() {
@@ -106,9 +110,8 @@ impl PlanSearch<'_> {
                 Some(true) => GOOD_PACKED,
             },
             _ => match self.aapc_ratio {
-                Some(ratio) if ratio < AAPC_GOOD => 1.2,
-                Some(_) => 1.15,
-                None => 1.01,
+                Some(ratio) if ratio < AAPC_GOOD && !self.phases_above_take(MANY_PHASES) => 1.2,
+                _ => 1.02,
             },
         };
         let few = best.timetable.phases().len() <= index(self.task.bounds().phases);
@@ -191,16 +194,22 @@ impl PlanSearch<'_> {
     /// Whether fewer phases could be a gain: for time, if the context switches of those above the bound take
     /// more than one in [`PHASES_GAIN`] of the clocks.
     pub(super) fn may_gain_by_phases(&self) -> bool {
+        self.phases_above_take(PHASES_GAIN)
+    }
+
+    /// Whether the context switches of the phases above the bound take more than one in `part` of the
+    /// clocks of the best plan; for the objective `phases`, whether there are any.
+    fn phases_above_take(&self, part: u64) -> bool {
         let switch = self.task.machine().parameters().switch_clocks();
-        let gains = |best: &Priced| {
+        let take = |best: &Priced| {
             let phases = to_u64(best.timetable.phases().len());
             let excess = phases.saturating_sub(self.task.bounds().phases.into());
             match self.options.objective {
                 Objective::Phases => excess > 0,
-                Objective::Time => excess.saturating_mul(switch) > best.clocks / PHASES_GAIN,
+                Objective::Time => excess.saturating_mul(switch) > best.clocks / part,
             }
         };
-        self.best.as_ref().is_none_or(gains)
+        self.best.as_ref().is_none_or(take)
     }
 
     /// Whether a planner for large sets has packed the phases; `None` if there is none among the

@@ -201,13 +201,13 @@ impl<'a> PhaseNegotiation<'a> {
         of(&self.channels) + of(&self.ports) + of(&self.links)
     }
 
-    /// Passes over connections in conflict until nothing is overused, or there is no progress for
-    /// some passes so many times. After each time conflicts cost little again, so that connections
+    /// Passes over connections in conflict until nothing is overused, so many passes were made, or
+    /// there was no progress for some passes so many times (`cycles`). After each time conflicts cost little again, so that connections
     /// may pass through them to where they settle.
-    pub(super) fn settle(&mut self, cycles: u32, budget: u64) -> RoutingOutcome {
+    pub(super) fn settle(&mut self, (cycles, passes): (u32, u32), budget: u64) -> RoutingOutcome {
         let (mut least, mut best) = (u64::MAX, u64::MAX);
         let (mut stalled, mut idle) = (0, 0);
-        loop {
+        for _ in 0..passes {
             let open = self.open();
             for x in open {
                 self.place(index(x));
@@ -232,6 +232,7 @@ impl<'a> PhaseNegotiation<'a> {
                 self.present = u64::from(self.config.present_first);
             }
         }
+        RoutingOutcome::Stalled
     }
 
     /// Connections without a place or in conflict, and a few others, in random order; at first

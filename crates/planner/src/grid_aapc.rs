@@ -1,6 +1,7 @@
-//! All-to-all personalised communication on a torus: rounds that are products of ring steps.
+//! All-to-all personalised communication on a torus or mesh: rounds that are products of those of
+//! rings or lines.
 //!
-//! A connection crosses the dimensions in order. Its part in each dimension belongs to a step of
+//! A connection crosses the dimensions in order. On a torus, its part in each dimension belongs to a step of
 //! that dimension's ring ([`super::ring_aapc`]). The product of one step for each dimension
 //! contains connections that use every link of its rings once: in a dimension, the rings through
 //! the cells of the other dimensions' steps. A *round* consists of products of one class for each
@@ -27,6 +28,8 @@
 //! are 64. Cells that have nothing to send in a round must not start the next one early, so products
 //! are for machines with timed starts.
 //!
+//! On a mesh, rounds are those of its lines, combined as in [`super::line_rounds`].
+//!
 //! Every connection of any set has a place in these rounds. Connections that a set lacks leave idle
 //! entries, which cost little if they are few; pricing shows whether the result is useful.
 //! Connections between the same two cells are in the same round.
@@ -34,12 +37,13 @@
 use conset_ir::convert::to_u32;
 use conset_ir::{Connection, ConnectionSet, Topology};
 
+use super::line_rounds::LineRounds;
 use super::paths::Paths;
 use super::ring_aapc::{Ring, Step};
 use super::ring_rounds::RingRounds;
 
 /// A round for every connection, and a path.
-pub(super) struct TorusRounds {
+pub(super) struct GridRounds {
     pub(super) rounds: u32,
     pub(super) round_of: Vec<u32>,
     pub(super) paths: Paths,
@@ -49,36 +53,31 @@ pub(super) struct TorusRounds {
 struct Dimension {
     size: u32,
     stride: u32,
-    ring: Ring,
 }
 
-/// The dimensions of a torus, ring or hypercube whose rounds are known.
+/// The dimensions of a torus, ring, hypercube or mesh whose rounds are known.
 struct RoundGrid {
     dimensions: Vec<Dimension>,
-    /// The numbers modulo which the steps of a round add up to the same.
-    shifts: u32,
-    /// The rounds of each ring, if their products are fewer rounds.
-    products: Option<Vec<RingRounds>>,
+    parts: Parts,
 }
 
-impl RoundGrid {
-    /// `None` where the topology has no rounds. Rounds may be products of rounds of rings if starts
-    /// are timed.
-    fn new(topology: &Topology, timed: bool) -> Option<Self> {
-        if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) {
-            return None;
-        }
-        let mut stride = 1;
-        let mut dimensions = Vec::new();
-        for size in topology.dims()? {
-            dimensions.extend(Ring::new(size).map(|ring| Dimension { size, stride, ring }));
-            stride = stride.checked_mul(size)?;
-        }
-        if dimensions.is_empty() {
-            return None;
-        }
-        let shifts = dimensions.iter().map(|d| d.ring.steps()).max().unwrap_or(0).max(2);
-        let classes: u64 = dimensions.iter().map(|d| u64::from(d.ring.classes())).product();
+/// What rounds are combined from, for each dimension.
+enum Parts {
+    /// Steps of rings. The numbers modulo `shifts` of the steps of a round add up to the same.
+    Steps { rings: Vec<Ring>, shifts: u32 },
+    /// Rounds of rings.
+    Rings(Vec<RingRounds>),
+    /// Classes of rounds of lines, at most `most` in a class.
+    Lines { lines: Vec<LineRounds>, most: u32 },
+}
+
+impl Parts {
+    /// Those of the rings of a torus; rounds of rings if starts are timed and these are fewer.
+    fn of_rings(dimensions: &[Dimension], timed: bool) -> Option<Self> {
+        let rings: Vec<Ring> =
+            dimensions.iter().map(|d| Ring::new(d.size)).collect::<Option<_>>()?;
+        let shifts = rings.iter().map(|ring| ring.steps()).max()?.max(2);
+        let classes: u64 = rings.iter().map(|ring| u64::from(ring.classes())).product();
         let rounds = (classes * u64::from(shifts)) << (dimensions.len() - 1);
         let products: Option<Vec<RingRounds>> =
             dimensions.iter().map(|d| RingRounds::new(d.size).filter(|_| timed)).collect();
@@ -86,36 +85,80 @@ impl RoundGrid {
             rings.iter().map(|ring| u64::from(ring.rounds())).product()
         };
         let products = products.filter(|rings| count(rings) < rounds);
-        Some(Self { dimensions, shifts, products })
+        Some(products.map_or(Self::Steps { rings, shifts }, Self::Rings))
     }
 
-    /// The steps of a connection, one for each dimension; of products, the rounds of the rings
-    /// as classes.
+    /// Those of the lines of a mesh.
+    fn of_lines(dimensions: &[Dimension]) -> Option<Self> {
+        let lines: Vec<LineRounds> =
+            dimensions.iter().map(|d| LineRounds::new(d.size)).collect::<Option<_>>()?;
+        let most = lines.iter().map(LineRounds::most_rounds).max()?;
+        Some(Self::Lines { lines, most })
+    }
+}
+
+impl RoundGrid {
+    /// `None` where the topology has no rounds. Rounds may be products of rounds of rings if starts
+    /// are timed.
+    fn new(topology: &Topology, timed: bool) -> Option<Self> {
+        let is_mesh = matches!(topology, Topology::Mesh { .. });
+        if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) && !is_mesh {
+            return None;
+        }
+        let mut stride = 1u32;
+        let mut dimensions = Vec::new();
+        for size in topology.dims()? {
+            if size > 1 {
+                dimensions.push(Dimension { size, stride });
+            }
+            stride = stride.checked_mul(size)?;
+        }
+        let parts = match is_mesh {
+            true => Parts::of_lines(&dimensions)?,
+            false => Parts::of_rings(&dimensions, timed)?,
+        };
+        Some(Self { dimensions, parts })
+    }
+
+    /// The steps of a connection, one for each dimension. Of rounds of rings, the rounds are
+    /// classes; of lines, the rounds of a class are its steps.
     fn steps(&self, connection: &Connection, steps: &mut Vec<Step>) {
         let (s, t) = (connection.source.0, connection.target.0);
-        let ends = |d: &Dimension| (s / d.stride % d.size, t / d.stride % d.size);
+        let ends = self.dimensions.iter().map(|d| (s / d.stride % d.size, t / d.stride % d.size));
         steps.clear();
-        let dimensions = self.dimensions.iter();
-        match &self.products {
-            Some(rings) => steps.extend(dimensions.zip(rings).map(|(d, ring)| {
-                let (from, to) = ends(d);
+        match &self.parts {
+            Parts::Steps { rings, .. } => {
+                steps.extend(ends.zip(rings).map(|((from, to), ring)| ring.step_of(from, to)));
+            }
+            Parts::Rings(rings) => steps.extend(ends.zip(rings).map(|((from, to), ring)| {
                 let (class, forward) = ring.round_of(from, to);
                 Step { class, step: 0, forward }
             })),
-            None => steps.extend(dimensions.map(|d| {
-                let (from, to) = ends(d);
-                d.ring.step_of(from, to)
-            })),
+            Parts::Lines { lines, .. } => {
+                steps.extend(ends.zip(lines).map(|((from, to), line)| {
+                    let [class, step] = line.place_of(from, to);
+                    Step { class, step, forward: from < to }
+                }))
+            }
         }
     }
 
     /// What tells rounds apart, in their order.
     fn key(&self, steps: &[Step]) -> u64 {
-        match &self.products {
-            Some(rings) => rings.iter().zip(steps).fold(0, |key, (ring, step)| {
+        match &self.parts {
+            Parts::Steps { rings, shifts } => key(rings, steps, *shifts),
+            Parts::Rings(rings) => rings.iter().zip(steps).fold(0, |key, (ring, step)| {
                 key * u64::from(ring.rounds()) + u64::from(step.class)
             }),
-            None => key(&self.dimensions, steps, self.shifts),
+            Parts::Lines { lines, most } => {
+                let (mut class, mut rounds, mut sum) = (0, 1, 0);
+                for (line, step) in lines.iter().zip(steps) {
+                    class = class * u64::from(line.classes()) + u64::from(step.class);
+                    rounds = rounds.max(line.rounds(step.class));
+                    sum += step.step;
+                }
+                class * u64::from((*most).max(1)) + u64::from(sum % rounds)
+            }
         }
     }
 }
@@ -136,9 +179,9 @@ pub(super) fn round_keys(
     Some(set.connections().iter().map(key).collect())
 }
 
-/// Puts the connections of a set into the rounds of a torus, ring or hypercube; `None` where the
+/// Puts the connections of a set into the rounds of a torus, ring, hypercube or mesh; `None` where the
 /// topology has none.
-pub(super) fn rounds(topology: &Topology, set: &ConnectionSet, timed: bool) -> Option<TorusRounds> {
+pub(super) fn rounds(topology: &Topology, set: &ConnectionSet, timed: bool) -> Option<GridRounds> {
     let grid = RoundGrid::new(topology, timed)?;
     let mut keys = Vec::with_capacity(set.len());
     let mut paths = Paths::with_capacity(set.len());
@@ -150,18 +193,18 @@ pub(super) fn rounds(topology: &Topology, set: &ConnectionSet, timed: bool) -> O
         paths.push(path(ends, &grid.dimensions, &steps));
     }
     let (rounds, round_of) = without_holes(&keys);
-    Some(TorusRounds { rounds, round_of, paths })
+    Some(GridRounds { rounds, round_of, paths })
 }
 
 /// What tells rounds apart that are no products, in their order: first by the cells, then those
 /// without cells that send to themselves first.
-fn key(dimensions: &[Dimension], steps: &[Step], shifts: u32) -> u64 {
+fn key(rings: &[Ring], steps: &[Step], shifts: u32) -> u64 {
     let forward = steps[0].forward;
     let (mut tiling, mut family, mut selves) = (0u64, 0u64, 0u64);
-    for (d, step) in dimensions.iter().zip(steps) {
-        tiling = tiling * u64::from(d.ring.classes()) + u64::from(d.ring.cells_of(step.class));
+    for (ring, step) in rings.iter().zip(steps) {
+        tiling = tiling * u64::from(ring.classes()) + u64::from(ring.cells_of(step.class));
         family = 2 * family + u64::from(step.forward != forward);
-        selves = 2 * selves + u64::from(d.ring.has_selves(step.class));
+        selves = 2 * selves + u64::from(ring.has_selves(step.class));
     }
     let (last, others) = steps.split_last().expect("a dimension");
     let others: u32 = others.iter().map(|step| step.step).sum();
@@ -174,7 +217,7 @@ fn key(dimensions: &[Dimension], steps: &[Step], shifts: u32) -> u64 {
         (false, _) => (shift + shifts - 1) % shifts,
     };
     let cells = tiling * u64::from(shifts) + u64::from(shift);
-    let families = 1u64 << (dimensions.len() - 1);
+    let families = 1u64 << (rings.len() - 1);
     let all = 2 * families - 1;
     let among = match selves {
         0 => 2 * family,
@@ -240,17 +283,19 @@ mod tests {
         let tori = [&[4u32, 4][..], &[8, 8], &[4, 8], &[16, 8], &[16, 16], &[12, 12], &[6, 10]];
         let more = [&[4u32, 4, 4][..], &[8, 4, 2], &[3, 5, 6], &[7], &[1, 9, 1], &[2, 2, 2, 3]];
         let others = [Topology::Ring { cells: 16 }, Topology::Hypercube { dimension: 5 }];
-        let all = tori.into_iter().chain(more).map(torus).chain(others);
+        let meshes = [&[2u32, 2][..], &[5], &[4, 4], &[8, 8], &[6, 9], &[1, 7, 10], &[4, 3, 5]];
+        let meshes = meshes.map(|dims| Topology::Mesh { dims: dims.to_vec() });
+        let all = tori.into_iter().chain(more).map(torus).chain(others).chain(meshes);
         for (topology, timed) in
             all.flat_map(|topology| [false, true].map(|t| (topology.clone(), t)))
         {
             let set = complete(to_u32(topology.agents().unwrap()));
-            let torus_rounds = rounds(&topology, &set, timed).unwrap();
+            let grid_rounds = rounds(&topology, &set, timed).unwrap();
             let mut seen = std::collections::BTreeSet::new();
             for (x, c) in set.iter() {
-                let round = torus_rounds.round_of[x.index()];
-                assert!(round < torus_rounds.rounds);
-                let path = torus_rounds.paths.of(x.index());
+                let round = grid_rounds.round_of[x.index()];
+                assert!(round < grid_rounds.rounds);
+                let path = grid_rounds.paths.of(x.index());
                 assert_eq!((path[0], path[path.len() - 1]), (c.source.0, c.target.0));
                 assert!(seen.insert((round, "send", c.source.0, 0)), "{topology:?}");
                 assert!(seen.insert((round, "receive", c.target.0, 0)), "{topology:?}");
@@ -264,6 +309,7 @@ mod tests {
     #[test]
     fn rounds_are_as_few_as_links_and_agents_allow() {
         let torus = |dims: &[u32]| Topology::Torus { dims: dims.to_vec() };
+        let mesh = |dims: &[u32]| Topology::Mesh { dims: dims.to_vec() };
         for (topology, timed, fewest) in [
             (torus(&[8, 8]), false, 64),
             (torus(&[8, 8]), true, 64),
@@ -278,6 +324,12 @@ mod tests {
             (torus(&[3, 4, 7]), true, 84),
             (Topology::Ring { cells: 16 }, true, 32),
             (Topology::Hypercube { dimension: 6 }, true, 64),
+            (mesh(&[2, 2]), false, 4),
+            (mesh(&[4, 4]), false, 16),
+            (mesh(&[8, 8]), true, 128),
+            (mesh(&[12, 12]), true, 432),
+            (mesh(&[8, 4]), false, 64),
+            (mesh(&[4, 4, 8]), true, 256),
         ] {
             let set = complete(to_u32(topology.agents().unwrap()));
             assert_eq!(rounds(&topology, &set, timed).unwrap().rounds, fewest, "{topology:?}");
@@ -292,7 +344,8 @@ mod tests {
             Topology::Ring { cells: 1 },
             Topology::Hypercube { dimension: 0 },
             Topology::fat_tree(16),
-            Topology::Mesh { dims: vec![8, 8] },
+            Topology::Mesh { dims: vec![1, 1] },
+            Topology::Mesh { dims: vec![2, 1000] },
         ] {
             assert!(rounds(&topology, &set, true).is_none());
         }
