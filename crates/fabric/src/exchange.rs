@@ -529,10 +529,6 @@ impl Programs for SetExecution<'_> {
         None
     }
 
-    fn absent_cell(&self) -> Option<CellId> {
-        None
-    }
-
     fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
         self.order.unfinished_before(connection)
     }

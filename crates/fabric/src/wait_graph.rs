@@ -26,8 +26,8 @@ pub enum ProgramState {
     ListSubmitted,
     /// It waits for this operation.
     Operation(OperationId),
-    /// It waits at a context switch for all other cells.
-    Switch,
+    /// It waits at a context switch for all other cells, of which this one has not reached it.
+    Switch(Option<CellId>),
     /// It has ended.
     Ended,
 }
@@ -38,8 +38,6 @@ pub trait Programs {
     fn state(&self, cell: CellId) -> ProgramState;
     /// The first cell that waits at a context switch, if any.
     fn waiting_cell(&self) -> Option<CellId>;
-    /// A cell that has not reached the context switch at which others wait.
-    fn absent_cell(&self) -> Option<CellId>;
     /// An incomplete connection that is ordered before `connection`.
     fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId>;
 }
@@ -105,8 +103,8 @@ impl Engine {
             WaitNode::Program(cell) => {
                 let (cause, next) = match programs.state(cell) {
                     ProgramState::Operation(id) => return self.follow_operation(id.0, programs),
-                    ProgramState::Switch => {
-                        (WaitCause::Switch, programs.absent_cell().map(WaitNode::Program))
+                    ProgramState::Switch(absent) => {
+                        (WaitCause::Switch, absent.map(WaitNode::Program))
                     }
                     ProgramState::Ended => (WaitCause::Ended, None),
                     ProgramState::ListSubmitted => (WaitCause::NotListed, None),

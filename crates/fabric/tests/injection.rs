@@ -134,6 +134,14 @@ fn a_dead_cell_is_named() {
     }
 }
 
+#[test]
+fn nobody_waits_for_a_stall_that_is_still_to_come() {
+    let (_, image) = line(500);
+    let dead = run(&image, "cell c2 dead at 900");
+    assert!(dead.is_err());
+    assert_eq!(run(&image, "cell c2 dead at 900\ncell c0 stalled 50 at 100000"), dead);
+}
+
 /// Every link and every cell, dead or stalled at every clock, also within a context switch and between phases:
 /// no hang, and all words or a name.
 #[test]

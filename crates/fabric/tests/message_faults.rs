@@ -9,7 +9,7 @@ use build::{EFFECTS, links};
 use conset_fabric::messages::{
     MessageOptions, MessageOrder, run_checked, run_set_with_faults, run_steps_with_faults,
 };
-use conset_fabric::{Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause};
+use conset_fabric::{Damage, Detection, FaultExtent, FaultKind, FaultRun, Outcome, WaitCause};
 use conset_ir::{
     CellId, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol, StepMessages, Steps,
 };
@@ -69,6 +69,9 @@ fn a_plan_without_effect_changes_nothing_but_check_words_cost_their_clocks() {
         let plain = run(&machine, &set, "cell c0 dead at 100000000", Detection::Plain);
         assert_eq!((plain.outcome, plain.clock), (Outcome::Delivered, report.clocks));
         assert_eq!(plain.acted, [None]);
+        let words = report.busiest_link.expect("messages cross links").1;
+        let extent = FaultExtent { clocks: report.clocks, words, switches: 0 };
+        assert_eq!(plain.extent, extent, "of a run that no fault changes");
         let checked = run(&machine, &set, "", Detection::Checked);
         assert_eq!(checked.outcome, Outcome::Delivered, "{checked:?}");
         assert!(checked.clock > plain.clock);

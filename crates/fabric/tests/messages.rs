@@ -421,6 +421,49 @@ fn programs_send_and_receive_one_message_at_a_time() {
 }
 
 #[test]
+fn waits_lead_to_the_message_that_nobody_receives() {
+    let message = |source, target, words, label| Message {
+        source: CellId(source),
+        target: CellId(target),
+        words,
+        label: ConnectionId(label),
+    };
+    let waits = |engine: &mut MessageEngine| {
+        let mut heard = Heard(vec![]);
+        while engine.run(&mut heard) == Stop::Finished {
+            engine.take_events(&mut Vec::new());
+        }
+        let Some(FaultKind::Deadlock { waits, closed: false, .. }) = engine.explain() else {
+            panic!()
+        };
+        waits.iter().map(|wait| (wait.cell, wait.cause)).collect::<Vec<_>>()
+    };
+    let unwanted =
+        |cell, label| (CellId(cell), WaitCause::Unwanted { message: ConnectionId(label) });
+    // A header behind a long message that nobody receives, on a link with two pools.
+    let machine = build::machine("ring:6", |_| ());
+    let mut engine = MessageEngine::new(machine.clone(), true);
+    engine.send(message(1, 0, 1, 4)).unwrap();
+    engine.send(message(1, 3, 100, 6)).unwrap();
+    engine.send(message(0, 3, 100, 5)).unwrap();
+    engine.receive(CellId(0), 1);
+    let link = machine.links_between(CellId(1), CellId(2)).next().unwrap();
+    let (blocked, holder) = (ConnectionId(6), ConnectionId(5));
+    let header = WaitCause::Header { message: blocked, link, pool: 0, holder };
+    assert_eq!(waits(&mut engine), [(CellId(1), header), unwanted(3, 5)]);
+    // A message that is not launched before the one that its cell sends has left.
+    let mut engine = MessageEngine::new(machine, true);
+    engine.send(message(0, 1, 3, 7)).unwrap();
+    engine.send(message(0, 1, 100, 8)).unwrap();
+    engine.receive(CellId(1), 1);
+    assert_eq!(waits(&mut engine), [unwanted(1, 8)]);
+    engine.send(message(0, 1, 3, 9)).unwrap();
+    let (message, before) = (ConnectionId(9), ConnectionId(8));
+    let launch = (CellId(0), WaitCause::Launch { message, before });
+    assert_eq!(waits(&mut engine), [launch, unwanted(1, 8)]);
+}
+
+#[test]
 fn lists_of_the_callers_are_followed() {
     let machine = build::machine("ring:6", |_| ());
     let set = build::set(&[(0, 1, 5), (0, 2, 5), (0, 3, 5)]);

@@ -3,7 +3,9 @@
 mod build;
 
 use build::{EFFECTS, links};
-use conset_fabric::{Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause, run_with_faults};
+use conset_fabric::{
+    CHECK_WORDS, Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause, run_with_faults,
+};
 use conset_ir::{CellId, ConnectionId, Image};
 
 fn run(image: &Image, plan: &str, detection: Detection) -> FaultRun {
@@ -40,8 +42,9 @@ fn every_word_of_a_stream() {
                 }
                 assert_eq!(checked.outcome, Outcome::Detected, "{plan}: {checked:?}");
                 let found = match checked.fault.expect("detected").kind {
-                    FaultKind::LostWords { connection, damage, links, .. } => {
+                    FaultKind::LostWords { connection, damage, links, sent, received, .. } => {
                         assert!(effect == "drops" && connection == x0 && links.contains(&link));
+                        assert_eq!((sent, received), (words + CHECK_WORDS, sent - 1), "{plan}");
                         damage.expect("check words")
                     }
                     FaultKind::CheckFailed { connection, damage, links, cell } => {

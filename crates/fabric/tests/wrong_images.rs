@@ -60,6 +60,20 @@ fn two_channels_that_forward_into_one_mix_their_words() {
     assert!(matches!(checked, Err(FaultKind::Deadlock { .. })), "{checked:?}");
 }
 
+/// The receiver first takes another stream, so that the channel fills up and both channels behind it wait for space.
+#[test]
+fn two_channels_that_forward_into_a_full_one_both_go_on() {
+    let machine = build::machine("mesh:4x1", |p| p.streams = 1);
+    let set = build::set(&[(2, 3, 200), (0, 3, 20), (0, 3, 20)]);
+    let mut tables = build::tables(&machine, &set);
+    *sink_of(&mut tables[0], 1, 1) = *sink_of(&mut tables[0], 1, 0);
+    let operations = &mut tables[0][3].operations;
+    operations[2] = operations[1];
+    let checked = run_checked(build::image(&machine, set, &tables), 0, 3, false).unwrap();
+    assert_eq!((checked.missing, checked.extra), (20, 20));
+    assert!(checked.wrong >= 20, "{checked:?}");
+}
+
 #[test]
 fn swapped_next_channels_deliver_to_each_other() {
     let (kind, checked) = damage(|t| {

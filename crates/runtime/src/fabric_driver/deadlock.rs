@@ -67,6 +67,10 @@ impl FabricDriver<'_> {
             None => rows.find(|&row| !matches!(self.states[row], CellState::Switch(_))),
         }
     }
+
+    fn absent_cell(&self) -> Option<CellId> {
+        self.absent_row().map(|row| self.cells[row])
+    }
 }
 
 impl Programs for FabricDriver<'_> {
@@ -75,17 +79,13 @@ impl Programs for FabricDriver<'_> {
         match self.states[row] {
             CellState::Element(id) => ProgramState::Operation(id),
             CellState::Ended => ProgramState::Ended,
-            _ if self.waits_for_all(row) => ProgramState::Switch,
+            _ if self.waits_for_all(row) => ProgramState::Switch(self.absent_cell()),
             _ => ProgramState::ListSubmitted,
         }
     }
 
     fn waiting_cell(&self) -> Option<CellId> {
         (0..self.cells.len()).find(|&row| self.waits_for_all(row)).map(|row| self.cells[row])
-    }
-
-    fn absent_cell(&self) -> Option<CellId> {
-        self.absent_row().map(|row| self.cells[row])
     }
 
     fn unfinished_before(&self, connection: ConnectionId) -> Option<ConnectionId> {
