@@ -4,11 +4,14 @@ mod build;
 
 use std::path::Path;
 
+use build::CellTables;
 use conset_fabric::messages::{MessageOptions, run_checked};
 use conset_fabric::trace::routes::TracedRoutes;
 use conset_fabric::{FabricOptions, TraceSource, run_with, write_perfetto};
+use conset_ir::{ConnectionSet, Image};
 
-/// Two phases, then the same set by messages. Streams share links and a channel, some of them at the same time.
+/// Two phases with an empty one between them, then the same set by messages. Streams share links and a channel, some of
+/// them at the same time. The image has another set, which is not exchanged and has no tracks.
 #[test]
 fn the_events_of_a_trace() {
     let machine = build::machine("mesh:3x1", |p| {
@@ -17,8 +20,13 @@ fn the_events_of_a_trace() {
         (p.channels_per_cell, p.c_send, p.c_receive) = (2, 40, 30);
     });
     let set = build::set(&[(0, 2, 3), (1, 2, 2), (2, 2, 1), (0, 1, 4)]);
-    let image = build::build(&machine, set.clone());
-    assert_eq!(image.sets()[0].phases.len(), 2);
+    let mut phases = build::tables(&machine, &set);
+    assert_eq!(phases.len(), 2);
+    phases.insert(1, vec![CellTables::default(); 3]);
+    let other = ConnectionSet::new("other", set.connections().to_vec()).unwrap();
+    let other = build::image(&machine, other, &phases).sets()[0].clone();
+    let first = build::image(&machine, set.clone(), &phases).sets()[0].clone();
+    let image = Image::new(machine.clone(), vec![first, other]).unwrap();
     let checked = run_with(image.clone(), 0, 3, FabricOptions::default().trace(true)).unwrap();
     let report = run_checked(&machine, &set, &MessageOptions::default().trace(true)).unwrap();
     let (by_phases, by_messages) = (checked.trace.unwrap(), report.trace.unwrap());
