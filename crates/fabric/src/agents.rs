@@ -301,11 +301,12 @@ impl Agents {
         self.ports[port].words + if self.full_duplex { self.ports[port + 1].words } else { 0 }
     }
 
-    /// The cell whose agent has moved the most words in this context; the first one of equals.
+    /// The cell whose agent has moved the most words in this context, after all operations have finished; the first one
+    /// of equals.
     pub(crate) fn busiest(&self) -> Option<(CellId, u64)> {
         let cell = |&port: &u32| self.cell_of(port);
         let words = self.used.iter().map(cell).map(|cell| (cell, self.words_of(cell)));
-        words.filter(|cell| cell.1 > 0).max_by_key(|&(cell, words)| (words, Reverse(cell)))
+        words.max_by_key(|&(cell, words)| (words, Reverse(cell)))
     }
 
     fn port_of(&self, cell: CellId, direction: Direction) -> u32 {
@@ -378,12 +379,6 @@ impl Agents {
         port.idle = false;
     }
 
-    /// Whether no port has to be served any more in this clock.
-    #[inline]
-    pub(crate) fn is_settled(&self) -> bool {
-        self.ready.is_empty()
-    }
-
     /// Marks the stream in a slot of a port as able to move a word.
     #[inline]
     fn make_stream_ready(&mut self, number: u32, slot: u32) {
@@ -435,7 +430,7 @@ impl Agents {
     }
 
     /// Moves a word of the next ready stream through a free port. A ready stream has a word left, so
-    /// no count passes 0.
+    /// no count passes 0: when its last word has moved, it is finished.
     #[inline(always)]
     fn move_word(&mut self, number: u32, network: &mut Network) {
         let port = &mut self.ports[index(number)];
@@ -452,7 +447,7 @@ impl Agents {
                 let full = network.put(row, Tag::new(stream.connection.0, stream.next));
                 stream.next = stream.next.wrapping_add(1);
                 self.injected = self.injected.wrapping_add(1);
-                if full & (left > 0) {
+                if full {
                     network.wait_for_space(row);
                 }
                 full
@@ -461,7 +456,7 @@ impl Agents {
                 network.queued(row) == 0
             };
             stream.left = left;
-            port.round_robin.served(slot, stops | (left == 0));
+            port.round_robin.served(slot, stops);
             port.moving = slot;
             port.words = port.words.wrapping_add(1);
             self.started.push(number);

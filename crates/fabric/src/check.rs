@@ -57,11 +57,7 @@ impl Payload for SyntheticPayload {
         }
     }
 
-    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        if from != to {
-            (0..words).for_each(|i| self.transfer((from.0, from.1 + i), (to.0, to.1 + i)));
-        }
-    }
+    fn transfer_run(&mut self, _first: (ConnectionId, u32), _words: u32) {}
 }
 
 /// Executes set number `set` of an image with words that are all different and checks each.
@@ -105,7 +101,6 @@ pub fn run_with(
 impl Checked {
     fn new(report: ExchangeReport, errors: ErrorCounts, wrong: u64) -> Self {
         let ErrorCounts { missing, extra, .. } = errors;
-        let wrong = wrong.max(errors.wrong);
         let payload_ok = (wrong, missing, extra) == (0, 0, 0);
         Self { payload_ok, wrong, missing, extra, report, trace: None }
     }

@@ -365,7 +365,7 @@ impl Engine {
             self.agents.settle(self.base.now, &mut self.base.network);
             let network = &self.base.network;
             let handled = network.arrivals.is_empty() && network.space.is_empty();
-            if handled && network.is_settled() && self.agents.is_settled() {
+            if handled && network.is_settled() {
                 break;
             }
         }

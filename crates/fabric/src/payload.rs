@@ -11,10 +11,11 @@ pub trait Payload {
     /// `from` and `to` are equal unless the image is wrong.
     fn transfer(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32));
 
-    /// `words` consecutive words were delivered. Equivalent to one [`Payload::transfer`] for each.
-    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        for word in 0..words {
-            self.transfer((from.0, from.1 + word), (to.0, to.1 + word));
+    /// `words` consecutive words were delivered where they belong, the first one to `first`. Equivalent to one
+    /// [`Payload::transfer`] for each.
+    fn transfer_run(&mut self, first: (ConnectionId, u32), words: u32) {
+        for word in first.1..first.1 + words {
+            self.transfer((first.0, word), (first.0, word));
         }
     }
 
@@ -36,7 +37,7 @@ pub trait Payload {
 /// let x0 = ConnectionId(0);
 /// let mut buffers = SetBuffers::new(&set);
 /// buffers.outgoing(x0).copy_from_slice(&[7, 8]);
-/// buffers.transfer_run((x0, 0), (x0, 0), 2);
+/// buffers.transfer_run((x0, 0), 2);
 /// assert_eq!(buffers.incoming(x0), [7, 8]);
 /// # Ok::<(), conset_ir::ShapeError>(())
 /// ```
@@ -95,12 +96,10 @@ impl Payload for SetBuffers {
         self.incoming[self.first[to.0.index()] + index(to.1)] = word;
     }
 
-    fn transfer_run(&mut self, from: (ConnectionId, u32), to: (ConnectionId, u32), words: u32) {
-        let start = self.first[from.0.index()] + index(from.1);
-        let place = self.first[to.0.index()] + index(to.1);
-        let words = index(words);
-        let run = &self.outgoing[start..start + words];
-        self.incoming[place..place + words].copy_from_slice(run);
+    fn transfer_run(&mut self, first: (ConnectionId, u32), words: u32) {
+        let start = self.first[first.0.index()] + index(first.1);
+        let run = start..start + index(words);
+        self.incoming[run.clone()].copy_from_slice(&self.outgoing[run]);
     }
 
     fn invert(&mut self, to: (ConnectionId, u32), bits: u32) {

@@ -83,8 +83,7 @@ impl Agents {
             for (now, &then) in open.zip(next.by_ref()) {
                 let words = steps(now.next - then, periods);
                 if !now.send && words > 0 {
-                    let place = (now.connection, now.next);
-                    data.transfer_run(place, place, words);
+                    data.transfer_run((now.connection, now.next), words);
                 }
                 now.next += words;
                 now.left -= words;

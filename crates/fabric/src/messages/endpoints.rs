@@ -126,11 +126,8 @@ impl MessageEngine {
         let ((from, word), expected) = (agent.taken, agent.receive_next);
         let number = agent.received;
         agent.receive_next += 1;
-        if (from, word) != (number, expected) {
-            self.wrong_words += 1;
-            if expected >= extra {
-                agent.misplaced.get_or_insert((expected, from, word));
-            }
+        if (from, word) != (number, expected) && expected >= extra {
+            agent.misplaced.get_or_insert((expected, from, word));
         }
         let worm = &self.worms[index(number)];
         let to = worm.message.label;

@@ -114,7 +114,6 @@ pub struct MessageEngine {
     pub(crate) receives_started: Vec<u32>,
     pub(crate) events: Vec<MessageEvent>,
     pub(crate) delivered: u64,
-    pub(crate) wrong_words: u64,
     pub(crate) snapshot: Box<MessageSnapshot>,
     /// Check words at the end of each message.
     pub(crate) check_words: u32,
@@ -161,7 +160,6 @@ impl MessageEngine {
             receives_started: Vec::new(),
             events: Vec::new(),
             delivered: 0,
-            wrong_words: 0,
             snapshot: Box::default(),
             check_words: 0,
             compares_words: true,
@@ -209,11 +207,6 @@ impl MessageEngine {
     /// Number of words of data delivered.
     pub fn delivered(&self) -> u64 {
         self.delivered
-    }
-
-    /// Number of words delivered that were not the expected ones.
-    pub fn wrong_words(&self) -> u64 {
-        self.wrong_words
     }
 
     /// Number of messages submitted that were not received yet.

@@ -94,8 +94,8 @@ impl MessageEngine {
             now.taken.1 += words;
             let delivered = now.receive_next.saturating_sub(first);
             if delivered > 0 {
-                let place = (self.worms[index(now.received)].message.label, first - extra);
-                data.transfer_run(place, place, delivered);
+                let label = self.worms[index(now.received)].message.label;
+                data.transfer_run((label, first - extra), delivered);
                 self.delivered += u64::from(delivered);
             }
         }
