@@ -231,8 +231,8 @@ pub(crate) struct Agents {
     /// Operations finished since this vector was last emptied.
     pub(crate) finished: Vec<u32>,
     pub(crate) unfinished: usize,
-    /// The first wrong word since this was last taken, and the number of wrong words.
-    pub(crate) wrong: Option<WrongDelivery>,
+    /// Wrong words that were not taken from here yet, in order, and the number of all wrong words.
+    pub(crate) wrong: VecDeque<WrongDelivery>,
     pub(crate) wrong_words: u64,
     pub(crate) injected: u64,
     pub(crate) delivered: u64,
@@ -262,7 +262,7 @@ impl Agents {
             opening: Default::default(),
             finished: Vec::new(),
             unfinished: 0,
-            wrong: None,
+            wrong: VecDeque::new(),
             wrong_words: 0,
             injected: 0,
             delivered: 0,
@@ -292,7 +292,7 @@ impl Agents {
         self.opening.iter_mut().for_each(Vec::clear);
         self.finished.clear();
         self.unfinished = 0;
-        self.wrong = None;
+        self.wrong.clear();
     }
 
     /// Number of words that a cell's agent has moved in this context.
@@ -486,11 +486,8 @@ impl Agents {
             stream.next = stream.next.wrapping_add(1);
             self.delivered = self.delivered.wrapping_add(1);
             if tag != Tag::new(stream.connection.0, expected) {
-                self.wrong.get_or_insert(WrongDelivery {
-                    operation: stream.operation,
-                    expected,
-                    tag,
-                });
+                let operation = stream.operation;
+                self.wrong.push_back(WrongDelivery { operation, expected, tag });
                 self.wrong_words += 1;
             }
             let from = (ConnectionId(tag.stream()), tag.index());

@@ -142,7 +142,6 @@ fn run_side_by_side(
         reports.extend(report);
         coverage.append(covered);
         errors.extra += of.extra;
-        errors.wrong += of.wrong;
         wrong += wrong_here;
     }
     errors.add_gaps(&coverage.gaps(&of.set));

@@ -60,7 +60,6 @@ fn step_gaps(steps: &Steps) -> CoverageGaps {
         if missing > 0 {
             gaps.first.get_or_insert((id, missing, 0));
             gaps.connections += 1;
-            gaps.missing += missing;
         }
     }
     gaps

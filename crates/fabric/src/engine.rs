@@ -295,7 +295,7 @@ impl Engine {
                 self.base.inject(&mut self.agents);
             }
             self.settle();
-            if self.base.network.misrouted.is_some() || self.agents.wrong.is_some() {
+            if self.base.network.misrouted.is_some() || !self.agents.wrong.is_empty() {
                 return Stop::Fault;
             }
             if !self.agents.finished.is_empty() {
@@ -452,7 +452,7 @@ impl Engine {
             let (connection, word) = (ConnectionId(tag.stream()), tag.index());
             return Some(FaultKind::Misrouted { cell, channel, link, connection, word });
         }
-        let wrong = self.agents.wrong.take()?;
+        let wrong = self.agents.wrong.pop_front()?;
         let operation = &self.agents.operations[index(wrong.operation)];
         Some(FaultKind::WrongWord {
             cell: operation.cell,

@@ -363,7 +363,8 @@ impl Network {
             let follows = ahead.push(tag);
             // Whether there is another word is unpredictable, so this compiles without branches.
             let more = queued > 1;
-            let waits = more & (ahead.held == self.depth) & (ahead.waiter == NONE);
+            // Nobody waits yet: there was space.
+            let waits = more & (ahead.held == self.depth);
             ahead.waiter = if waits { row } else { ahead.waiter };
             state.round_robin.served(slot, !more | waits);
             state.words = state.words.wrapping_add(1);

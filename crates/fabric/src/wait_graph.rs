@@ -175,7 +175,7 @@ impl Engine {
         loop {
             let TableRow { cell, feed, .. } = self.tables.rows[index(at)];
             // Words that could move on, but do not: before a dead link.
-            if self.base.injection.is_some() && at != row && self.base.network.queued(at) > 0 {
+            if at != row && self.base.network.queued(at) > 0 {
                 return Some(WaitNode::Channel(at));
             }
             if let Feed::Gate(connection) = feed {

@@ -4,10 +4,12 @@ mod build;
 
 use std::sync::Arc;
 
+use build::CellTables;
 use conset_fabric::messages::{MessageFabric, MessageOptions};
 use conset_fabric::{Detection, Fabric, FabricOptions, FaultKind, Interruption, SetBuffers};
 use conset_ir::{
-    CellId, ConnectionId, ConnectionSet, Machine, Piece, Protocol, StepMessages, Steps,
+    CellId, ChannelId, ConnectionId, ConnectionSet, Image, Machine, Piece, Protocol, StepMessages,
+    Steps,
 };
 
 /// Outgoing words that are all different.
@@ -55,6 +57,7 @@ fn a_fabric_goes_on_without_a_dead_cell() {
     assert!(stopped.discarded > 0 && stopped.drained == fabric.now());
     assert_eq!(fabric.faults_acted(), [Some(600), None, None]);
     let spans = fabric.trace().streams.len();
+    assert_eq!(spans, 4, "both ends of two streams");
     // Without the cell, for which nobody waits at switches.
     let rest = build::set(&[(0, 2, 50)]);
     fabric.resume(build::build(
@@ -102,7 +105,72 @@ fn dead_links_are_named_once() {
     let mut fabric = fabric(&machine, &set, "link c0 -> c1 dead", Detection::Plain);
     let stopped = fabric.exchange_or_drain(0, &mut data_of(&set)).unwrap_err();
     assert_eq!(stopped.dead_links, [(CellId(0), CellId(1))]);
+    assert!(stopped.discarded > 0 && stopped.damaged.is_empty(), "words that did not come");
     assert!(fabric.exchange_or_drain(1, &mut data_of(&set)).is_err(), "no such set");
+}
+
+/// Two parts of x0, each in a phase of its own, and x1 in the second phase.
+fn two_phases(machine: &Arc<Machine>) -> (ConnectionSet, Image) {
+    let set = build::set(&[(0, 2, 20), (0, 1, 5)]);
+    let mut phases = vec![vec![CellTables::default(); machine.cell_count()]; 2];
+    let mut add = |phase: usize, id: u32, to: u32, words, channel| {
+        let links = build::route(machine, CellId(0), CellId(to));
+        let channels = vec![ChannelId(channel); links.len() + 1];
+        let id = ConnectionId(id);
+        build::add(&mut phases[phase], machine, id, CellId(0), &links, &channels, words);
+    };
+    add(0, 0, 2, (0, 12), 0);
+    add(1, 0, 2, (12, 8), 0);
+    add(1, 1, 1, (0, 5), 1);
+    let image = build::image(machine, set.clone(), &phases);
+    (set, image)
+}
+
+#[test]
+fn what_earlier_phases_delivered_stays_delivered() {
+    let machine = build::machine("mesh:3x1", |p| p.streams = 4);
+    let (set, image) = two_phases(&machine);
+    let options = FabricOptions::default().detection(Detection::Plain);
+    let fabric = Fabric::load(image, options);
+    let plan = "link c1 -> c2 duplicates word 15".parse().unwrap();
+    let mut fabric = fabric.with_faults(&plan).unwrap();
+    let stopped = fabric.exchange_or_drain(0, &mut data_of(&set)).unwrap_err();
+    assert_eq!((stopped.phases.len(), stopped.damaged), (1, vec![ConnectionId(0)]));
+    let runs = stopped.delivered.iter().map(|run| (run.connection.0, run.first_word, run.words));
+    assert_eq!(runs.collect::<Vec<_>>(), [(0, 0, 12), (1, 0, 5)]);
+}
+
+#[test]
+fn cells_see_lost_words_and_a_simulator_sees_words_in_the_places_of_others() {
+    let machine = build::machine("mesh:4x1", |p| p.streams = 4);
+    let set = build::set(&[(0, 1, 30), (1, 2, 30), (2, 3, 30)]);
+    // From the lost word on, x0 has a wrong word in every clock in which x1 may have one.
+    let plan = "link c0 -> c1 drops word 9\nlink c1 -> c2 reorders word 20";
+    for (detection, damaged) in [(Detection::Plain, vec![0]), (Detection::Simulator, vec![0, 1])] {
+        let stopped = fabric(&machine, &set, plan, detection)
+            .exchange_or_drain(0, &mut data_of(&set))
+            .unwrap_err();
+        let damaged: Vec<_> = damaged.into_iter().map(ConnectionId).collect();
+        assert_eq!(stopped.damaged, damaged, "{detection:?}: {stopped}");
+    }
+}
+
+/// The exchange ends while words are on links, at agents, and in queues of several streams.
+#[test]
+fn nothing_is_left_of_an_exchange_that_cannot_go_on() {
+    let machine = build::machine("mesh:3x1", |p| p.streams = 4);
+    let (set, image) = two_phases(&machine);
+    for at in 0..20 {
+        let options = FabricOptions::default().detection(Detection::Plain);
+        let plan = format!("cell c2 loads p9 at switch 0\nlink c0 -> c1 stalled {at} at 540");
+        let fabric = Fabric::load(image.clone(), options);
+        let mut fabric = fabric.with_faults(&plan.parse().unwrap()).unwrap();
+        let mut data = data_of(&set);
+        let stopped = fabric.exchange_or_drain(0, &mut data).unwrap_err();
+        assert!(matches!(stopped.fault.kind, FaultKind::Misrouted { .. }), "{stopped}");
+        fabric.exchange_or_drain(0, &mut data).unwrap();
+        assert!(set.iter().all(|(id, _)| has_arrived(&mut data, id)));
+    }
 }
 
 fn message_machine(protocol: Protocol) -> Arc<Machine> {

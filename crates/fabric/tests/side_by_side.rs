@@ -89,6 +89,24 @@ fn words_that_are_not_received_are_missing_in_both() {
 }
 
 #[test]
+fn words_that_are_left_over_are_extra_in_both() {
+    let [apart, in_order] = both(
+        |phases| {
+            for phase in [1, 5] {
+                let cell = phases[phase].iter_mut().find(|cell| !receives(cell).is_empty());
+                let cell = cell.expect("a cell receives in the phase");
+                let row = receives(cell)[0];
+                cell.operations[row].words -= 7;
+            }
+        },
+        None,
+    );
+    assert_eq!(apart, in_order);
+    let checked = apart.unwrap();
+    assert_eq!((checked.missing, checked.extra), (14, 14));
+}
+
+#[test]
 fn the_first_fault_is_reported_with_its_clock() {
     // Nobody sends what the cells of two phases wait for.
     let [apart, in_order] = both(
