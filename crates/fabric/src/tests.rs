@@ -8,6 +8,8 @@ use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
 
 use crate::engine::{Engine, Stop, Submission};
+use crate::fault::{FaultKind, GateProblem};
+use crate::injection::HardwareFaults;
 use crate::payload::Payload;
 use build::PhaseTables;
 
@@ -218,4 +220,90 @@ fn a_context_can_be_loaded_when_its_time_has_passed() {
     found.last_mut().unwrap().1 = expected.last().unwrap().1;
     assert_eq!(found, expected);
     assert!(expected[0].4, "the other connection is in progress");
+}
+
+#[test]
+fn only_live_agents_have_operations() {
+    let machine = build::machine("fat-tree:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5)]));
+    let set = &image.sets()[0];
+    let mut engine = Engine::new(machine.clone());
+    engine.switch(&set.phases[0]).unwrap();
+    let operation = set.phases[0].cell(CellId(0)).operations[0];
+    for cell in [machine.agent_count(), machine.cell_count()].map(CellId::from_index) {
+        let submitted = engine.submit(&set.set, cell, &operation, Submission::LISTED);
+        let Err(FaultKind::Gate { problem, .. }) = submitted else { panic!("{submitted:?}") };
+        assert_eq!(problem, GateProblem::NoAgent, "{cell}");
+    }
+    engine.submit(&set.set, CellId(0), &operation, Submission::LISTED).unwrap();
+    engine.run(&mut Count(vec![0]));
+    assert_eq!([0, 1].map(|cell| engine.agent_words(CellId(cell))), [5, 0]);
+}
+
+/// Links and agents that stop or go on while another engine has the faults.
+#[test]
+fn faults_go_from_one_engine_to_another() {
+    let machine = build::machine("ring:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5), (2, 3, 5)]));
+    let plan = "link c0 -> c1 stalled 3000 at 600\ncell c2 stalled 3000 at 600";
+    let faults = HardwareFaults::new(&plan.parse().unwrap(), &machine).unwrap();
+    let mut other = Engine::new(machine);
+    let mut engine = start(&image, |_, _| false);
+    let mut count = Count(vec![0; 2]);
+    other.give_faults(faults);
+    // They stop in the other engine, in which nobody waits for them.
+    other.set_timer(1000, 0);
+    assert_eq!(other.run(&mut count), Stop::Timer);
+    assert!(!other.is_moving(), "nobody waits for the ends of the stalls");
+    engine.give_faults(other.take_faults().unwrap());
+    engine.pass_until(1000);
+    while engine.unfinished() > 0 {
+        assert_ne!(engine.run(&mut count), Stop::Idle, "the stalls end");
+        engine.take_finished(&mut Vec::new());
+        assert!(engine.now() >= 3600 || count.0 == [0, 0], "both connections are held up");
+    }
+    assert_eq!(count.0, [5, 5]);
+    assert_eq!(engine.take_faults().unwrap().0.acted(), [Some(600), Some(600)]);
+    // And in one that has them back when the stalls are over.
+    let mut engine = start(&image, |_, _| false);
+    let faults = HardwareFaults::new(&plan.parse().unwrap(), &image.machine().clone()).unwrap();
+    engine.pass_until(700);
+    engine.give_faults(faults);
+    engine.set_timer(100, 0);
+    while engine.run(&mut count) != Stop::Timer {
+        engine.take_finished(&mut Vec::new());
+    }
+    assert!(engine.is_moving(), "operations wait for the ends of the stalls");
+    let faults = engine.take_faults().unwrap();
+    other.pass_until(engine.now());
+    other.give_faults(faults);
+    other.set_timer(5000, 0);
+    assert_eq!(other.run(&mut count), Stop::Timer);
+    engine.pass_until(other.now());
+    engine.give_faults(other.take_faults().unwrap());
+    let mut count = Count(vec![0; 2]);
+    while engine.unfinished() > 0 {
+        assert_ne!(engine.run(&mut count), Stop::Idle, "the stalls are over");
+        engine.take_finished(&mut Vec::new());
+        engine.take_timers(&mut Vec::new());
+    }
+}
+
+#[test]
+fn an_engine_says_which_words_were_lost() {
+    let machine = build::machine("ring:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5), (1, 2, 5), (2, 3, 5)]));
+    let plan = "link c1 -> c2 drops word 2\nlink c2 -> c3 dead".parse().unwrap();
+    let mut engine = start(&image, |_, _| false).with_faults(&plan).unwrap();
+    let mut words = crate::SetBuffers::new(&image.sets()[0].set);
+    while !matches!(engine.run(&mut words), Stop::Idle) {
+        engine.take_finished(&mut Vec::new());
+        engine.take_fault();
+    }
+    let Some(FaultKind::LostWords { cell, connection, sent, received, .. }) =
+        engine.lost_words_fault()
+    else {
+        panic!()
+    };
+    assert_eq!((cell, connection, sent, received), (CellId(2), ConnectionId(1), 5, 4));
 }

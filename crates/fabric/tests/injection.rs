@@ -2,10 +2,12 @@
 
 mod build;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use conset_fabric::{
-    Fabric, FabricOptions, Fault, FaultKind, FaultPlan, FaultPlanError, SetBuffers, WaitCause,
+    Detection, Fabric, FabricOptions, Fault, FaultKind, FaultPlan, FaultPlanError, SetBuffers,
+    WaitCause,
 };
 use conset_ir::{CellId, ConnectionId, Image, LinkId, Machine};
 
@@ -135,6 +137,19 @@ fn a_dead_cell_is_named() {
 }
 
 #[test]
+fn each_word_has_another_inverted_bit() {
+    let (_, image) = line(32);
+    let options = FabricOptions::default().detection(Detection::Plain);
+    let plan = "link c0 -> c1 corrupts words from 0\nlink c0 -> c3 corrupts words from 0";
+    let fabric = Fabric::load(image.clone(), options);
+    let mut fabric = fabric.with_faults(&plan.parse().unwrap()).unwrap();
+    let mut data = SetBuffers::new(&image.sets()[0].set);
+    fabric.exchange(0, &mut data).unwrap();
+    let bits: BTreeSet<u64> = data.incoming(ConnectionId(0)).iter().copied().collect();
+    assert_eq!(bits, (0..32).map(|bit| 1 << bit).collect());
+}
+
+#[test]
 fn nobody_waits_for_a_stall_that_is_still_to_come() {
     let (_, image) = line(500);
     let dead = run(&image, "cell c2 dead at 900");
@@ -219,7 +234,9 @@ fn errors_of_plans() {
         let fabric = Fabric::load(image.clone(), FabricOptions::default());
         fabric.with_faults(&plan.parse().unwrap()).map(|_| ()).unwrap_err()
     };
-    for plan in ["link c0 -> c2 dead", "link c0 -> c0 dead", "link c0 -> c9 dead"] {
+    for plan in
+        ["link c0 -> c2 dead", "link c0 -> c0 dead", "link c0 -> c9 dead", "link c9 -> c0 dead"]
+    {
         assert!(matches!(load(plan), FaultPlanError::NoLink(_)), "{plan}");
     }
     assert!(matches!(load("cell c4 stalled 1"), FaultPlanError::NoCell(_)));

@@ -5,13 +5,16 @@ mod build;
 use std::sync::Arc;
 
 use conset_fabric::messages::{
-    Message, MessageEngine, MessageOptions, MessageOrder, MessagesReport, SendLists, predict,
-    run_checked, run_lists,
+    ActiveMessages, Message, MessageEngine, MessageOptions, MessageOrder, MessageRoutes,
+    MessagesReport, Put, SendLists, predict, run_checked, run_lists,
 };
-use conset_fabric::{FaultKind, MessageProblem, Payload, Stop, WaitCause};
+use conset_fabric::{
+    Detection, FabricOptions, FaultKind, HardwareFaults, Jitter, MessageProblem, Payload,
+    SetBuffers, Stop, WaitCause,
+};
 use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Direction, Duplex, LinkId, Machine,
-    Parameters, Topology,
+    Parameters, Protocol, Topology,
 };
 use conset_mesh::patterns;
 
@@ -461,6 +464,149 @@ fn waits_lead_to_the_message_that_nobody_receives() {
     let (message, before) = (ConnectionId(9), ConnectionId(8));
     let launch = (CellId(0), WaitCause::Launch { message, before });
     assert_eq!(waits(&mut engine), [launch, unwanted(1, 8)]);
+}
+
+/// Under rendezvous a message waits at its source, behind the one before it, and so does the message of its target.
+#[test]
+fn waits_under_rendezvous_lead_from_target_to_target() {
+    let machine = build::machine("ring:6", |p| p.protocol = Protocol::Rendezvous);
+    let message = |source, target, label| Message {
+        source: CellId(source),
+        target: CellId(target),
+        words: 50,
+        label: ConnectionId(label),
+    };
+    let mut engine = MessageEngine::new(machine, true);
+    assert!(engine.is_quiet(CellId(0)));
+    for (source, target, label) in [(0, 1, 4), (0, 1, 5), (1, 3, 6)] {
+        engine.send(message(source, target, label)).unwrap();
+    }
+    assert!(!engine.is_quiet(CellId(0)));
+    engine.receive(CellId(1), 1);
+    let mut heard = Heard(vec![]);
+    while engine.run(&mut heard) == Stop::Finished {
+        engine.take_events(&mut Vec::new());
+    }
+    // The first message, whose number is free again, has been received.
+    engine.send(message(0, 2, 7)).unwrap();
+    assert!(!engine.is_quiet(CellId(0)), "two messages are pending");
+    let Some(FaultKind::Deadlock { waits, closed: false, .. }) = engine.explain() else { panic!() };
+    let [first, second, third] = waits[..] else { panic!("{waits:?}") };
+    let launch = WaitCause::Launch { message: ConnectionId(7), before: ConnectionId(5) };
+    assert_eq!((first.cell, first.cause), (CellId(0), launch));
+    let asked = |label| WaitCause::Rendezvous { message: ConnectionId(label) };
+    assert_eq!((second.cell, second.cause), (CellId(1), asked(5)));
+    assert_eq!((third.cell, third.cause), (CellId(3), asked(6)));
+    // A message that is being sent is not blocked, and its source is not quiet.
+    engine.receive_from(CellId(1), CellId(0));
+    let Some(FaultKind::Deadlock { waits, .. }) = engine.explain() else { panic!() };
+    let [wait] = waits[..] else { panic!("{waits:?}") };
+    assert_eq!((wait.cell, wait.cause), (CellId(2), asked(7)));
+    while engine.run(&mut heard) == Stop::Finished {
+        engine.take_events(&mut Vec::new());
+    }
+    engine.receive(CellId(2), 1);
+    assert!(!engine.is_quiet(CellId(0)), "it sends the last one");
+    while engine.run(&mut heard) == Stop::Finished {
+        engine.take_events(&mut Vec::new());
+    }
+    assert!(engine.is_quiet(CellId(0)));
+}
+
+#[test]
+fn routes_for_models_are_found_once_and_stay() {
+    for spec in ["ring:6", "torus:4x4", "fat-tree:9", "cluster:2x2"] {
+        let machine = build::machine(spec, |_| ());
+        let mut routes = MessageRoutes::new(&machine);
+        for _ in 0..2 {
+            for (source, target) in
+                machine.endpoints().flat_map(|a| machine.endpoints().map(move |b| (a, b)))
+            {
+                let mut links = vec![LinkId(0)];
+                assert!(routes.links(source, target, &mut links));
+                let mut at = source;
+                for &link in &links[1..] {
+                    assert_eq!(machine.link(link).source, at);
+                    at = machine.link(link).target;
+                }
+                assert_eq!((links[0], at), (LinkId(0), target), "{spec} {source} {target}");
+                let hops = machine.hops_from(source)[target.index()] as usize;
+                assert_eq!(links.len() - 1, hops, "{spec} {source} {target}");
+            }
+        }
+    }
+    let one_way = Topology::Graph { cells: 3, switches: 0, links: vec![(0, 1), (1, 2)] };
+    let one_way = Machine::new("one-way", one_way, Parameters::iwarp(), vec![], vec![]).unwrap();
+    let mut routes = MessageRoutes::new(&one_way);
+    assert!(!routes.links(CellId(2), CellId(0), &mut Vec::new()));
+}
+
+#[test]
+fn messages_between_nodes_take_the_overhead_at_both_ends() {
+    for (protocol, duplex) in [
+        (Protocol::Standing, Duplex::Full),
+        (Protocol::Standing, Duplex::Half),
+        (Protocol::Rendezvous, Duplex::Full),
+    ] {
+        let machine = build::machine("cluster:2x2", |p| {
+            (p.protocol, p.duplex) = (protocol, duplex);
+            (p.c_send, p.c_receive, p.network_overhead) = (50, 80, 11);
+            (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+            (p.network_clocks_per_word, p.message_extra_words) = (7, 2);
+        });
+        let without = build::machine("cluster:2x2", |p| {
+            *p = Parameters { network_overhead: 0, ..machine.parameters().clone() };
+        });
+        for (target, overhead) in [(1, 0), (2, 11), (3, 11)] {
+            // The words have come when the software of the receiver ends.
+            let set = build::set(&[(0, target, 2)]);
+            let clocks = run(&machine, &set).clocks - run(&without, &set).clocks;
+            assert_eq!(clocks, 2 * overhead, "{protocol:?} {duplex:?} {target}");
+            if protocol == Protocol::Rendezvous {
+                assert_eq!(predict(&machine, &set), 50 + 80 + 2 * overhead + 4 * 3);
+            }
+        }
+    }
+}
+
+/// A word of a packet is spoiled in its place in the put.
+#[test]
+fn faults_act_on_packets() {
+    let machine = build::machine("ring:4", |p| (p.active_words, p.c_active_send) = (2, 10));
+    let set = build::set(&[(0, 1, 6)]);
+    let (mut data, mut packets) = (SetBuffers::new(&set), Vec::new());
+    let put = Put { source: CellId(0), target: CellId(1), words: 6, item_words: 1 };
+    let mut active = ActiveMessages::new(&machine).unwrap();
+    active.pass_until(1000);
+    assert_eq!(active.now(), 1000);
+    let plan = "link c0 -> c1 corrupts word 3".parse().unwrap();
+    active.give_faults(HardwareFaults::new(&plan, &machine).unwrap());
+    let clocks = active.run(&[put], &mut data, &mut |packet| packets.push(packet)).unwrap();
+    assert!(clocks > 0 && active.now() >= 1000 + clocks);
+    assert_eq!(packets.len(), 6, "three packets, sent and taken");
+    assert!(packets.iter().all(|packet| packet.start < packet.end && packet.end <= clocks));
+    let spoiled = data.incoming(ConnectionId(0)).iter().map(|&word| word != 0);
+    assert_eq!(spoiled.collect::<Vec<_>>(), [false, false, false, true, false, false]);
+    let faults = active.take_faults().unwrap();
+    assert!(active.take_faults().is_none());
+    let mut engine = MessageEngine::new(machine, true);
+    engine.give_faults(faults);
+}
+
+#[test]
+fn options_are_set_one_by_one() {
+    let options = random(9).datelines(false).skip(false).trace(true);
+    assert_eq!((options.seed, options.order), (9, MessageOrder::Random));
+    assert_eq!((options.datelines, options.skip, options.trace), (false, false, true));
+    let all = MessageOptions::default().seed(9).datelines(false).skip(false).trace(true);
+    assert_eq!(all.with_order(MessageOrder::Random), options);
+    let jitter = Some(Jitter { seed: 1, most: 2 });
+    let options = FabricOptions::default().trace(true).count_errors(true).skip(false);
+    let options = options.detection(Detection::Checked).jitter(jitter);
+    assert_eq!((options.trace, options.count_errors, options.skip), (true, true, false));
+    assert_eq!((options.detection, options.jitter), (Detection::Checked, jitter));
+    let all = FabricOptions::default().jitter(jitter).skip(false).count_errors(true);
+    assert_eq!(all.detection(Detection::Checked).trace(true), options);
 }
 
 #[test]

@@ -6,8 +6,9 @@ mod build;
 use std::sync::Arc;
 
 use conset_fabric::messages::{MessageOptions, MessagesReport, predict, run_checked, run_steps};
+use conset_fabric::{FaultKind, coverage_fault};
 use conset_ir::{
-    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol,
+    CellId, Connection, ConnectionId, ConnectionSet, Duplex, Machine, Piece, Protocol, SetImage,
     StepMessages, Steps,
 };
 use proptest::prelude::*;
@@ -141,6 +142,36 @@ fn copies_delay_what_the_cell_passes_on() {
         };
         assert_eq!(clocks(7), clocks(0) + 700, "{spec}");
     }
+}
+
+/// The words that a plan does not bring to their targets, without a run.
+#[test]
+fn words_that_no_plan_would_deliver_are_counted() {
+    let machine = build::machine("ring:4", |_| ());
+    let set = Arc::new(build::set(&[(0, 2, 8), (0, 1, 6), (1, 3, 9)]));
+    let fault = |rows: &[(u32, u32, u32, u32, u32)]| {
+        let mut messages = StepMessages::new();
+        for &(source, target, connection, first_word, words) in rows {
+            let piece = Piece { connection: ConnectionId(connection), first_word, words };
+            messages.push(CellId(source), CellId(target), &[piece]).unwrap();
+            messages.end_step().unwrap();
+        }
+        let steps = Steps::new(machine.clone(), set.clone(), messages).unwrap();
+        coverage_fault(&SetImage::of_steps(steps))
+    };
+    let missing = |connection, missing, connections| {
+        let connection = ConnectionId(connection);
+        Some(FaultKind::Coverage { connection, missing, extra: 0, connections })
+    };
+    let rest = [(0, 1, 1, 0, 6), (1, 3, 2, 0, 9)];
+    let with_rest = |rows: &[_]| fault(&[rows, &rest].concat());
+    assert_eq!(with_rest(&[(0, 2, 0, 0, 8)]), None);
+    assert_eq!(with_rest(&[(0, 2, 0, 4, 4), (0, 2, 0, 0, 4)]), None);
+    // Words 2 and 3 are sent by a cell that has passed them on; 0 and 1 stay there.
+    assert_eq!(with_rest(&[(0, 1, 0, 0, 4), (0, 2, 0, 2, 6)]), missing(0, 2 + 2, 1));
+    // Only the first half is at c1.
+    assert_eq!(with_rest(&[(0, 1, 0, 0, 4), (1, 2, 0, 0, 4), (1, 2, 0, 4, 4)]), missing(0, 4, 1));
+    assert_eq!(fault(&[(0, 2, 0, 0, 8)]), missing(1, 6, 2));
 }
 
 proptest! {

@@ -32,6 +32,18 @@ fn timed(spec: &str, change: impl FnOnce(&mut Parameters)) -> Arc<Machine> {
     })
 }
 
+/// Runs with jitter are reproducible only if these delays stay.
+#[test]
+fn delays_of_a_seed_never_change() {
+    let machine = timed("ring:8", |_| ());
+    let jitter = Some(Jitter { seed: 5, most: 1000 });
+    let checked = run(&machine, &[(0, 2, 5), (4, 5, 5)], &[300, 300], jitter);
+    let delays = |connection| opened(&checked, connection).iter().map(|end| end.1 - 300).collect();
+    let delays: [Vec<u64>; 2] = [delays(0), delays(1)];
+    assert!(delays.iter().flatten().all(|&delay| delay <= 1000));
+    assert_eq!(delays, [[601, 464], [590, 134]]);
+}
+
 /// When the ends of a connection were opened, in clocks from the end of the only switch.
 fn opened(checked: &Checked, connection: u32) -> Vec<(Direction, u64)> {
     let switch = checked.report.phases[0].switch;

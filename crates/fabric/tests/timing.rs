@@ -2,11 +2,14 @@
 
 mod build;
 
+use build::CellTables;
 use conset_fabric::trace::routes::TracedRoutes;
 use conset_fabric::{
     Fabric, FabricOptions, FaultKind, SetBuffers, TraceSource, run_checked, write_perfetto,
 };
-use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks};
+use conset_ir::{
+    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks,
+};
 use proptest::prelude::*;
 
 /// Clocks of the one phase of `image`.
@@ -52,6 +55,59 @@ fn one_stream_alone_takes_the_time_of_the_closed_form() {
             }
         }
     }
+}
+
+/// Links between a node and the network have a rate of their own, and streams between nodes an overhead.
+#[test]
+fn one_stream_in_a_cluster_takes_the_time_of_its_links() {
+    for (setup, network, overhead) in [(0, 7, 0), (0, 2, 9), (4, 7, 9), (4, 0, 0)] {
+        let machine = build::machine("cluster:2x2", |p| {
+            (p.link_clocks_per_word, p.access_clocks_per_word, p.channel_depth) = (3, 4, 4);
+            (p.stream_setup, p.network_clocks_per_word, p.network_overhead) =
+                (setup, network, overhead);
+        });
+        for (from, to) in machine.endpoints().flat_map(|a| machine.endpoints().map(move |b| (a, b)))
+        {
+            if from == to {
+                continue;
+            }
+            let links = build::route(&machine, from, to);
+            let each = links.iter().map(|&link| u64::from(machine.link_clocks(link)));
+            let between = u64::from(machine.network_overhead(from, to));
+            assert_eq!(between > 0, overhead > 0 && from.0 / 2 != to.0 / 2);
+            let slowest = each.clone().max().unwrap().max(4);
+            let expected = u64::from(setup) + between + 4 + each.sum::<u64>() + 4 + 19 * slowest;
+            let image = build::build(&machine, build::set(&[(from.0, to.0, 20)]));
+            assert_eq!(clocks(image), expected, "{from} {to} {setup} {network} {overhead}");
+        }
+    }
+}
+
+/// Parts of a connection may come in any order. The second one to wait in the channel begins with the number that would
+/// follow if there were no other between them.
+#[test]
+fn parts_of_a_connection_follow_each_other_through_a_channel() {
+    let machine = build::machine("mesh:2x1", |p| (p.streams, p.channel_depth) = (1, 8));
+    let set = build::set(&[(0, 1, 12), (0, 1, 60)]);
+    let mut phase = vec![CellTables::default(); 2];
+    let links = build::route(&machine, CellId(0), CellId(1));
+    let mut add = |id: u32, channel: u32, words| {
+        let channels = [ChannelId(channel); 2];
+        build::add(&mut phase, &machine, ConnectionId(id), CellId(0), &links, &channels, words);
+    };
+    for words in [(0, 2), (7, 1), (3, 4), (2, 1), (8, 4)] {
+        add(0, 0, words);
+    }
+    add(1, 1, (0, 60));
+    for cell in &mut phase {
+        let mut rows = std::collections::BTreeSet::new();
+        cell.entries.retain(|entry| rows.insert(entry.channel));
+    }
+    // The receiver first takes the other connection, and the words of all parts wait.
+    phase[1].operations.rotate_right(1);
+    phase[0].operations.swap(4, 5);
+    let checked = run_checked(build::image(&machine, set, &[phase]), 0, 5, false).unwrap();
+    assert!(checked.payload_ok, "{checked:?}");
 }
 
 proptest! {

@@ -126,6 +126,11 @@ fn slow_cells_only_cost_time() {
         );
         assert_eq!(run(&image, &plan, Detection::Plain).outcome, Outcome::Delivered);
     }
+    let same = run(&image, "cell c0 slow 0", Detection::Plain);
+    assert_eq!(
+        (same.clock, &same.acted[..]),
+        (run(&image, "", Detection::Plain).clock, &[None][..])
+    );
     let never = run(&image, "cell c0 slow 18446744073709551615", Detection::Plain);
     assert_eq!(never.outcome, Outcome::TimedOut, "{never:?}");
 }
@@ -150,6 +155,28 @@ fn barriers_wait_for_every_cell() {
     }
     let late = run(&image, &format!("cell c4 misses switch {phases}"), Detection::Plain);
     assert_eq!((late.outcome, late.acted[0]), (Outcome::Delivered, None), "no such switch");
+}
+
+#[test]
+fn all_words_from_one_on_are_spoiled() {
+    let machine = build::machine("ring:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 30)]));
+    let wrong = |plan| run(&image, plan, Detection::Plain).wrong;
+    assert_eq!(wrong("link c0 -> c1 corrupts words from 11"), 19);
+    assert_eq!(wrong("link c0 -> c1 corrupts word 11"), 1);
+}
+
+/// A cell through which the same words pass in both phases works with the context that it has.
+#[test]
+fn a_cell_keeps_the_context_of_the_phase_before() {
+    let machine = build::machine("mesh:3x1", |p| p.channels_per_cell = 1);
+    let image = build::build(&machine, build::set(&[(0, 2, 9), (0, 2, 7)]));
+    assert_eq!(image.sets()[0].phases.len(), 2);
+    let kept = |switch| {
+        let plan = format!("cell c1 keeps context at switch {switch}");
+        run(&image, &plan, Detection::Checked).outcome
+    };
+    assert_eq!((kept(0), kept(1)), (Outcome::Detected, Outcome::Delivered));
 }
 
 /// Every cell with the previous context, and with every other phase's, at every switch.

@@ -167,4 +167,17 @@ mod tests {
         }
         assert!(counts.iter().flatten().all(|n| (850..1150).contains(n)), "{counts:?}");
     }
+
+    /// Runs with a seed are reproducible only if these orders stay.
+    #[test]
+    fn the_orders_of_a_seed_never_change() {
+        let connection = Connection::new(CellId(0), CellId(1), 1);
+        let other = Connection::new(CellId(1), CellId(0), 1);
+        let all = [vec![connection; 8], vec![other; 4]].concat();
+        let mut lists = SendLists::in_order(&ConnectionSet::new("s", all).unwrap(), 2);
+        lists.shuffle(0x1234_5678_9abc_def0);
+        let order = |cell: usize| lists.of(cell).iter().map(|id| id.0).collect::<Vec<_>>();
+        assert_eq!(order(0), [1, 3, 4, 2, 5, 6, 7, 0]);
+        assert_eq!(order(1), [10, 11, 8, 9]);
+    }
 }
