@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use build::CellTables;
 use conset_fabric::messages::{MessageFabric, MessageOptions};
-use conset_fabric::{Detection, Fabric, FabricOptions, FaultKind, Interruption, SetBuffers};
+use conset_fabric::{
+    Damage, Detection, Fabric, FabricOptions, FaultKind, Interruption, SetBuffers,
+};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, ConnectionSet, Image, Machine, Piece, Protocol, StepMessages,
     Steps,
@@ -46,7 +48,8 @@ fn fabric(machine: &Arc<Machine>, set: &ConnectionSet, plan: &str, detection: De
 fn a_fabric_goes_on_without_a_dead_cell() {
     let machine = build::machine("ring:5", |p| p.streams = 4);
     let set = build::set(&[(0, 1, 30), (0, 3, 100), (1, 2, 20)]);
-    let plan = "cell c3 dead at 600\ncell c3 misses switch 1\nlink c1 -> c2 corrupts word 1000000";
+    let plan = "cell c3 dead at 600\ncell c3 misses switch 1\nlink c1 -> c2 corrupts word 1000000\n\
+                link c0 -> c1 stalled 5 at 550";
     let mut fabric = fabric(&machine, &set, plan, Detection::Checked);
     let mut data = data_of(&set);
     let stopped = fabric.exchange_or_drain(0, &mut data).unwrap_err();
@@ -55,7 +58,7 @@ fn a_fabric_goes_on_without_a_dead_cell() {
     assert_eq!((stopped.dead_cells, stopped.dead_links), (vec![CellId(3)], vec![]));
     assert_eq!((stopped.repeated, stopped.damaged, stopped.phases), (0, vec![], vec![]));
     assert!(stopped.discarded > 0 && stopped.drained == fabric.now());
-    assert_eq!(fabric.faults_acted(), [Some(600), None, None]);
+    assert_eq!(fabric.faults_acted(), [Some(600), None, None, Some(550)]);
     let spans = fabric.trace().streams.len();
     assert_eq!(spans, 4, "both ends of two streams");
     // Without the cell, for which nobody waits at switches.
@@ -140,6 +143,33 @@ fn what_earlier_phases_delivered_stays_delivered() {
     assert_eq!(runs.collect::<Vec<_>>(), [(0, 0, 12), (1, 0, 5)]);
 }
 
+/// Each part has check words of its own.
+#[test]
+fn parts_of_connections_are_checked_apart() {
+    let machine = build::machine("mesh:3x1", |p| p.streams = 4);
+    let (set, image) = two_phases(&machine);
+    for word in [None, Some(3), Some(12 + 2 + 5)] {
+        let plan = word.map(|word| format!("link c1 -> c2 corrupts word {word}"));
+        let plan = plan.unwrap_or_default().parse().unwrap();
+        let options = FabricOptions::default().detection(Detection::Checked);
+        let mut fabric = Fabric::load(image.clone(), options).with_faults(&plan).unwrap();
+        let mut data = data_of(&set);
+        match (word, fabric.exchange_or_drain(0, &mut data)) {
+            (None, Ok(_)) => assert!(set.iter().all(|(id, _)| has_arrived(&mut data, id))),
+            (Some(word), Err(stopped)) => {
+                let FaultKind::CheckFailed { connection, damage, .. } = stopped.fault.kind else {
+                    panic!("{stopped}")
+                };
+                // The check words of the first part are not words of the connection.
+                let wrong = Damage::Wrong(if word < 12 { word } else { word - 2 });
+                assert_eq!((connection, damage), (ConnectionId(0), wrong));
+                assert_eq!(stopped.phases.len(), usize::from(word > 12));
+            }
+            (_, outcome) => panic!("{word:?}: {outcome:?}"),
+        }
+    }
+}
+
 #[test]
 fn cells_see_lost_words_and_a_simulator_sees_words_in_the_places_of_others() {
     let machine = build::machine("mesh:4x1", |p| p.streams = 4);
@@ -182,8 +212,10 @@ fn messages_go_on_after_a_wrong_one() {
     for protocol in [Protocol::Standing, Protocol::Rendezvous] {
         let machine = message_machine(protocol);
         let extra = machine.parameters().message_extra_words;
-        let set = build::set(&[(0, 1, 30), (0, 1, 40), (1, 2, 90), (3, 1, 5)]);
-        let plan = format!("link c0 -> c1 corrupts word {}\ncell c2 dead at 900000", extra + 3);
+        let set = build::set(&[(0, 1, 30), (0, 1, 40), (1, 2, 900), (2, 1, 5)]);
+        // In the second message; two check words follow the first one.
+        let word = extra + 30 + 2 + extra + 3;
+        let plan = format!("link c0 -> c1 corrupts word {word}\ncell c2 dead at 900000");
         let plan = plan.parse().unwrap();
         let mut fabric = MessageFabric::new(machine, &plan, Detection::Checked).unwrap();
         let (mut data, options) = (data_of(&set), MessageOptions::default());
@@ -191,16 +223,16 @@ fn messages_go_on_after_a_wrong_one() {
         let FaultKind::CheckFailed { connection, .. } = stopped.fault.kind else {
             panic!("{stopped}")
         };
-        assert_eq!((connection, &stopped.damaged[..]), (ConnectionId(0), &[ConnectionId(0)][..]));
-        assert_eq!(delivered(&stopped, &set), [1, 2, 3], "all that is not damaged");
-        assert!((1..4).all(|id| has_arrived(&mut data, ConnectionId(id))));
+        assert_eq!((connection, &stopped.damaged[..]), (ConnectionId(1), &[ConnectionId(1)][..]));
+        assert_eq!(delivered(&stopped, &set), [0, 2, 3], "all that is not damaged");
+        assert!([0, 2, 3].iter().all(|&id| has_arrived(&mut data, ConnectionId(id))));
         assert!(stopped.fault.clock < stopped.drained && stopped.drained == fabric.now());
         assert_eq!((stopped.discarded, &stopped.dead_cells[..]), (0, &[][..]));
         let [Some(acted), None] = fabric.faults_acted() else { panic!() };
         assert!(*acted < stopped.fault.clock);
         // The word is counted once.
         fabric.exchange_or_drain(&set, &options, &mut data).unwrap();
-        assert!(has_arrived(&mut data, ConnectionId(0)) && fabric.now() > stopped.drained);
+        assert!(has_arrived(&mut data, ConnectionId(1)) && fabric.now() > stopped.drained);
     }
 }
 
@@ -216,7 +248,7 @@ fn step_plans_forget_what_was_only_passed_on() {
     }
     let steps = Steps::new(machine.clone(), set.clone(), messages).unwrap();
     let plan = "link c1 -> c2 dead".parse().unwrap();
-    let mut fabric = MessageFabric::new(machine, &plan, Detection::Checked).unwrap();
+    let mut fabric = MessageFabric::new(machine.clone(), &plan, Detection::Checked).unwrap();
     let mut data = data_of(&set);
     let stopped = fabric.exchange_steps_or_drain(&steps, &mut data).unwrap_err();
     assert_eq!(delivered(&stopped, &set), [1, 2, 3]);
@@ -224,4 +256,8 @@ fn step_plans_forget_what_was_only_passed_on() {
     assert!(stopped.delivered.is_sorted());
     assert_eq!(stopped.dead_links, [(CellId(1), CellId(2))]);
     assert!(stopped.discarded > 0, "the words before the dead link");
+    // On a machine without the link, messages go round it.
+    fabric.resume(Arc::new(machine.with_dead(&[], &stopped.dead_links).unwrap()));
+    fabric.exchange_or_drain(&set, &MessageOptions::default(), &mut data).unwrap();
+    assert!(has_arrived(&mut data, ConnectionId(0)));
 }

@@ -461,9 +461,97 @@ fn waits_lead_to_the_message_that_nobody_receives() {
     engine.receive(CellId(1), 1);
     assert_eq!(waits(&mut engine), [unwanted(1, 8)]);
     engine.send(message(0, 1, 3, 9)).unwrap();
-    let (message, before) = (ConnectionId(9), ConnectionId(8));
-    let launch = (CellId(0), WaitCause::Launch { message, before });
+    let (last, before) = (ConnectionId(9), ConnectionId(8));
+    let launch = (CellId(0), WaitCause::Launch { message: last, before });
     assert_eq!(waits(&mut engine), [launch, unwanted(1, 8)]);
+    // A message that has arrived behind another one, which nobody receives.
+    let mut engine = MessageEngine::new(build::machine("ring:6", |_| ()), true);
+    engine.send(message(2, 1, 3, 7)).unwrap();
+    engine.send(message(0, 1, 3, 8)).unwrap();
+    engine.receive(CellId(1), 1);
+    assert_eq!(waits(&mut engine), [unwanted(1, 8)]);
+    engine.send(message(2, 1, 3, 9)).unwrap();
+    let reception = (CellId(1), WaitCause::Reception { message: last, before });
+    assert_eq!(waits(&mut engine), [reception, unwanted(1, 8)]);
+}
+
+/// The cells poll from the start of the round on.
+#[test]
+fn a_round_takes_the_same_clocks_whenever_it_begins() {
+    let machine = build::machine("ring:4", |p| {
+        (p.active_words, p.c_active_send, p.c_active_receive) = (2, 10, 5);
+        (p.c_poll, p.control_reduce) = (64, 20);
+    });
+    let set = build::set(&[(0, 2, 3)]);
+    let put = Put { source: CellId(0), target: CellId(2), words: 3, item_words: 1 };
+    let clocks = [0, 1001, 1022].map(|start| {
+        let mut active = ActiveMessages::new(&machine).unwrap();
+        active.pass_until(start);
+        active.run(&[put], &mut SetBuffers::new(&set), &mut |_| ()).unwrap()
+    });
+    assert_eq!(clocks[1..], [clocks[0]; 2]);
+}
+
+#[test]
+fn with_half_duplex_a_rendezvous_occupies_both_directions() {
+    let clocks = |duplex, pairs: &[_]| {
+        let machine = build::machine("ring:4", |p| {
+            (p.protocol, p.duplex) = (Protocol::Rendezvous, duplex);
+        });
+        run(&machine, &build::set(pairs)).clocks
+    };
+    let (one, both) = ([(0, 1, 50)], [(0, 1, 50), (1, 0, 50)]);
+    assert_eq!(clocks(Duplex::Half, &both), 2 * clocks(Duplex::Half, &one));
+    assert_eq!(clocks(Duplex::Full, &both), clocks(Duplex::Full, &one));
+}
+
+#[test]
+fn hardware_faults_are_told_from_messages_that_nobody_receives() {
+    let machine = build::machine("ring:4", |_| ());
+    let stopped = |plan: Option<&str>, receives| {
+        let mut engine = MessageEngine::new(machine.clone(), true);
+        if let Some(plan) = plan {
+            engine.give_faults(HardwareFaults::new(&plan.parse().unwrap(), &machine).unwrap());
+        }
+        let (source, target, label) = (CellId(0), CellId(2), ConnectionId(3));
+        engine.send(Message { source, target, words: 9, label }).unwrap();
+        engine.receive(target, receives);
+        let mut data = SetBuffers::new(&build::set(&[(0, 2, 9); 5]));
+        while engine.run(&mut data) == Stop::Finished {
+            engine.take_events(&mut Vec::new());
+        }
+        engine.hardware_fault()
+    };
+    assert_eq!(stopped(None, 0), None);
+    assert_eq!(stopped(Some("cell c3 dead"), 0), None, "the message is not received");
+    assert_eq!(stopped(Some("cell c3 dead"), 1), None);
+    let links = [(0, 1), (1, 2)]
+        .map(|(from, to)| machine.links_between(CellId(from), CellId(to)).next().unwrap());
+    let Some(FaultKind::Deadlock { waits, .. }) = stopped(Some("link c1 -> c2 dead"), 1) else {
+        panic!()
+    };
+    let dead = WaitCause::StoppedLink { message: ConnectionId(3), link: links[1] };
+    assert_eq!(waits.last().unwrap().cause, dead);
+    // The words behind a lost header arrive where no header came before, and a lost word is missing at the end.
+    let Some(FaultKind::StrayWord { cell, link, message, word }) =
+        stopped(Some("link c1 -> c2 drops word 0"), 1)
+    else {
+        panic!()
+    };
+    assert_eq!((cell, link, message, word), (CellId(2), links[1], ConnectionId(3), 1));
+    let kinds = [
+        stopped(Some("link c0 -> c1 drops word 6"), 1),
+        stopped(Some("link c0 -> c1 duplicates word 6"), 1),
+    ];
+    let [
+        Some(FaultKind::LostWords { links: lost, sent: 13, received: 12, .. }),
+        Some(FaultKind::ExcessWords { links: excess, sent: 13, received: 14, .. }),
+    ] = &kinds
+    else {
+        panic!("{kinds:?}")
+    };
+    let last_first = [links[1], links[0]];
+    assert_eq!((&lost[..], &excess[..]), (&last_first[..], &last_first[..]));
 }
 
 /// Under rendezvous a message waits at its source, behind the one before it, and so does the message of its target.
@@ -589,6 +677,15 @@ fn faults_act_on_packets() {
     assert_eq!(spoiled.collect::<Vec<_>>(), [false, false, false, true, false, false]);
     let faults = active.take_faults().unwrap();
     assert!(active.take_faults().is_none());
+    // What a fault has done is told of the put.
+    let plan = format!("link c0 -> c1 dead at {}", active.now()).parse().unwrap();
+    active.give_faults(HardwareFaults::new(&plan, &machine).unwrap());
+    let other = Put { source: CellId(2), target: CellId(3), ..put };
+    let set = build::set(&[(2, 3, 6), (0, 1, 6)]);
+    let stopped = active.run(&[other, put], &mut SetBuffers::new(&set), &mut |_| ());
+    let Err(FaultKind::Deadlock { waits, .. }) = stopped else { panic!("{stopped:?}") };
+    let WaitCause::StoppedLink { message, .. } = waits.last().unwrap().cause else { panic!() };
+    assert_eq!(message, ConnectionId(1));
     let mut engine = MessageEngine::new(machine, true);
     engine.give_faults(faults);
 }
@@ -618,6 +715,14 @@ fn lists_of_the_callers_are_followed() {
     let options = MessageOptions::default().trace(true);
     let trace = run_lists(&machine, &set, &lists, &options).unwrap().trace.unwrap();
     let sent = trace.streams.iter().filter(|s| s.direction == Direction::Send);
+    assert_eq!(sent.map(|s| s.connection.0).collect::<Vec<_>>(), [2, 1, 0]);
+    // Also where the set has an order, which here holds one of them back for some time.
+    let set = build::set(&[(0, 1, 5), (0, 2, 5), (0, 3, 5), (4, 5, 5)]);
+    let set = set.with_order(vec![(ConnectionId(3), ConnectionId(0))]).unwrap();
+    let mut lists = SendLists::in_order(&set, 6);
+    lists.of_mut(0).reverse();
+    let trace = run_lists(&machine, &set, &lists, &options).unwrap().trace.unwrap();
+    let sent = trace.streams.iter().filter(|s| s.direction == Direction::Send && s.cell.0 == 0);
     assert_eq!(sent.map(|s| s.connection.0).collect::<Vec<_>>(), [2, 1, 0]);
 }
 

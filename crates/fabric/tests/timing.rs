@@ -8,7 +8,7 @@ use conset_fabric::{
     Fabric, FabricOptions, FaultKind, SetBuffers, TraceSource, run_checked, write_perfetto,
 };
 use conset_ir::{
-    CellId, ChannelId, ConnectionId, ConnectionSet, Duplex, Image, PhaseId, StreamClocks,
+    CellId, ChannelId, ConnectionId, ConnectionSet, Direction, Duplex, Image, PhaseId, StreamClocks,
 };
 use proptest::prelude::*;
 
@@ -227,6 +227,28 @@ fn parallel_links_of_a_ring_of_two_are_both_used() {
     }
     let apart = clocks(build::image(&machine, set, &tables));
     assert_eq!((shared, apart), (200 * 2 + 2, 200 + 1 + 2));
+}
+
+#[test]
+fn a_connection_waits_for_all_parts_of_the_one_before_it() {
+    let machine = build::machine("ring:4", |p| p.streams = 2);
+    let set = build::set(&[(0, 1, 90), (1, 2, 5)]);
+    let set = set.with_order(vec![(ConnectionId(0), ConnectionId(1))]).unwrap();
+    let mut phase = vec![CellTables::default(); 4];
+    for (id, from, to, channel, words) in
+        [(0, 0, 1, 0, (0, 4)), (0, 0, 1, 1, (4, 86)), (1, 1, 2, 2, (0, 5))]
+    {
+        let links = build::route(&machine, CellId(from), CellId(to));
+        let (id, channels) = (ConnectionId(id), [ChannelId(channel); 2]);
+        build::add(&mut phase, &machine, id, CellId(from), &links, &channels, words);
+    }
+    let checked = run_checked(build::image(&machine, set, &[phase]), 0, 5, true).unwrap();
+    assert!(checked.payload_ok);
+    let streams = checked.trace.unwrap().streams;
+    let of = |id: u32| streams.iter().filter(move |span| span.connection.0 == id);
+    let received = of(0).map(|span| span.close).max().unwrap();
+    let sent = of(1).filter(|span| span.direction == Direction::Send).map(|span| span.open);
+    assert_eq!(sent.collect::<Vec<_>>(), [received]);
 }
 
 #[test]

@@ -210,23 +210,25 @@ fn errors_are_counted_for_data_of_the_caller() {
 #[test]
 fn a_send_that_is_held_back_waits_for_the_receive_before_it() {
     let machine = build::machine("ring:4", |_| ());
-    let set = build::set(&[(0, 1, 5), (1, 2, 5), (1, 3, 5)]);
-    let set = set.with_order(vec![(x(0), x(1))]).unwrap();
+    let set = build::set(&[(3, 1, 4), (0, 1, 5), (1, 2, 5)]);
+    // The first one is finished.
+    let set = set.with_order(vec![(x(0), x(2)), (x(1), x(2))]).unwrap();
     let mut tables = build::tables(&machine, &set);
     let [phase] = &mut tables[..] else { panic!("one phase") };
     phase[0].operations.clear();
     // The cell of the send that is held back receives last.
-    phase[1].operations.rotate_left(1);
+    phase[1].operations.rotate_right(1);
+    let phase_channel = phase[1].operations[2].channel;
     let fault = run_checked(build::image(&machine, set, &tables), 0, 0, false).unwrap_err();
     let FaultKind::Deadlock { waits, closed: false, .. } = fault.kind else { panic!("{fault}") };
     let causes: Vec<WaitCause> = waits.iter().map(|wait| wait.cause).collect();
-    let (channel, direction) = (ChannelId(0), Direction::Send);
+    let (channel, direction) = (phase_channel, Direction::Send);
     assert_eq!(
         causes,
         [
-            WaitCause::Order { connection: x(1), before: Some(x(0)) },
-            WaitCause::Words { connection: x(0), channel },
-            WaitCause::Program { direction, connection: x(0) },
+            WaitCause::Order { connection: x(2), before: Some(x(1)) },
+            WaitCause::Words { connection: x(1), channel },
+            WaitCause::Program { direction, connection: x(1) },
             WaitCause::NotListed,
         ]
     );

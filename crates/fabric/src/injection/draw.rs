@@ -112,6 +112,29 @@ mod tests {
         faults.inspect(|fault| assert!(within(fault), "{fault}")).map(|f| f.kind()).collect()
     }
 
+    /// Soaks with random faults are reproducible only if these plans stay.
+    #[test]
+    fn plans_of_a_seed_never_change() {
+        let machine = Machine::from_spec("ring:3").unwrap();
+        let extent = FaultExtent { clocks: 100, words: 40, switches: 9 };
+        let plan = FaultPlan::draw(&machine, &extent, 1, 12).to_string();
+        let expected = [
+            "link c2 -> c1 duplicates word 21",
+            "link c0 -> c1 duplicates words from 1",
+            "link c1 -> c2 dead at 3",
+            "link c2 -> c1 reorders word 9",
+            "link c2 -> c0 dead at 76",
+            "link c0 -> c2 stalled 6 at 55",
+            "cell c0 loads p4 at switch 0",
+            "link c0 -> c1 duplicates words from 1",
+            "cell c0 loads p6 at switch 1",
+            "link c1 -> c0 duplicates words from 25",
+            "cell c0 loads p4 at switch 6",
+            "link c1 -> c0 drops words from 11",
+        ];
+        assert_eq!(plan.lines().collect::<Vec<_>>(), expected);
+    }
+
     #[test]
     fn every_kind_is_drawn_that_the_machine_and_the_run_have() {
         let cells = ["cell dead", "cell slow", "cell stalled"];

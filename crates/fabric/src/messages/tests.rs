@@ -93,6 +93,32 @@ fn every_word_is_somewhere_in_every_clock_and_every_channel_has_one_owner() {
 }
 
 #[test]
+fn a_stall_that_somebody_waits_for_is_under_way() {
+    let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
+    let plan = "cell c1 stalled 5000 at 100\ncell c2 late 5 at switch 0".parse().unwrap();
+    let mut engine = MessageEngine::new(machine, true).with_faults(&plan).unwrap();
+    assert_eq!((engine.take_switch_faults().late, engine.take_switch_faults().late), (5, 0));
+    let mut words = Ordered(vec![0]);
+    engine.set_timer(200, 0);
+    assert_eq!(engine.run(&mut words), Stop::Timer);
+    assert!(!engine.is_moving(), "nobody waits for the cell");
+    engine.clear_timers();
+    let (source, target) = (CellId(0), CellId(1));
+    engine.send(Message { source, target, words: 3, label: ConnectionId(0) }).unwrap();
+    engine.receive(target, 1);
+    engine.set_timer(2000, 0);
+    while engine.run(&mut words) != Stop::Timer {
+        engine.take_events(&mut Vec::new());
+    }
+    assert!(engine.is_moving(), "the message waits for the end of the stall");
+    engine.clear_timers();
+    while engine.run(&mut words) != Stop::Idle {
+        engine.take_events(&mut Vec::new());
+    }
+    assert_eq!((words.0[0], engine.is_moving()), (3, false));
+}
+
+#[test]
 fn the_software_of_a_message_is_under_way_and_a_timer_is_not() {
     let machine = Arc::new(Machine::from_spec("ring:3").unwrap());
     let mut engine = MessageEngine::new(machine, true);

@@ -250,4 +250,14 @@ mod tests {
             assert_eq!(found, there, "{source} {target}");
         }
     }
+
+    /// The only route leads over the root, which has the least number.
+    #[test]
+    fn routes_of_a_graph_rise_to_its_root() {
+        let pairs = vec![(1, 0), (0, 1), (0, 2), (2, 0), (2, 3), (3, 2)];
+        let graph = Topology::Graph { cells: 4, switches: 0, links: pairs };
+        let machine = Machine::new("path", graph, Parameters::iwarp(), vec![], vec![]).unwrap();
+        let lengths: Vec<usize> = routes(&machine).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [0, 1, 1, 2, 1, 0, 2, 3, 1, 2, 0, 1, 2, 3, 1, 0]);
+    }
 }
