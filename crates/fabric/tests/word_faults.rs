@@ -166,6 +166,24 @@ fn all_words_from_one_on_are_spoiled() {
     assert_eq!(wrong("link c0 -> c1 corrupts word 11"), 1);
 }
 
+/// A word is lost while the queue has a repeated one, so that the count is right and the words between them are one place off.
+#[test]
+fn lost_and_repeated_words_of_a_queue_make_up_for_each_other() {
+    for (depth, access) in [(8, 2), (8, 10), (3, 10), (20, 10)] {
+        let machine = build::machine("ring:4", |p| {
+            (p.channel_depth, p.access_clocks_per_word) = (depth, access);
+        });
+        let image = build::build(&machine, build::set(&[(0, 1, 30)]));
+        for (repeated, lost) in [(2, 3), (2, 4), (2, 9), (9, 10), (0, 1), (5, 29)] {
+            let plan = format!(
+                "link c0 -> c1 duplicates word {repeated}\nlink c0 -> c1 drops word {lost}"
+            );
+            let found = run(&image, &plan, Detection::Plain);
+            assert_eq!((found.outcome, found.wrong), (Outcome::Silent, lost - repeated), "{plan}");
+        }
+    }
+}
+
 /// A cell through which the same words pass in both phases works with the context that it has.
 #[test]
 fn a_cell_keeps_the_context_of_the_phase_before() {
