@@ -293,7 +293,7 @@ fn faults_go_from_one_engine_to_another() {
 fn an_engine_says_which_words_were_lost() {
     let machine = build::machine("ring:4", |_| ());
     let image = build::build(&machine, build::set(&[(0, 1, 5), (1, 2, 5), (2, 3, 5)]));
-    let plan = "link c1 -> c2 drops word 2\nlink c2 -> c3 dead".parse().unwrap();
+    let plan = "link c1 -> c2 drops words from 3\nlink c2 -> c3 dead".parse().unwrap();
     let mut engine = start(&image, |_, _| false).with_faults(&plan).unwrap();
     let mut words = crate::SetBuffers::new(&image.sets()[0].set);
     while !matches!(engine.run(&mut words), Stop::Idle) {
@@ -305,5 +305,5 @@ fn an_engine_says_which_words_were_lost() {
     else {
         panic!()
     };
-    assert_eq!((cell, connection, sent, received), (CellId(2), ConnectionId(1), 5, 4));
+    assert_eq!((cell, connection, sent, received), (CellId(2), ConnectionId(1), 5, 3));
 }

@@ -104,11 +104,12 @@ fn a_stream_that_arrived_wrongly_is_not_delivered() {
 #[test]
 fn dead_links_are_named_once() {
     let machine = build::machine("ring:2", |_| ());
-    let set = build::set(&[(0, 1, 100)]);
+    let set = build::set(&[(0, 1, 100), (1, 0, 5)]);
     let mut fabric = fabric(&machine, &set, "link c0 -> c1 dead", Detection::Plain);
     let stopped = fabric.exchange_or_drain(0, &mut data_of(&set)).unwrap_err();
     assert_eq!(stopped.dead_links, [(CellId(0), CellId(1))]);
     assert!(stopped.discarded > 0 && stopped.damaged.is_empty(), "words that did not come");
+    assert_eq!(delivered(&stopped, &set), [1]);
     assert!(fabric.exchange_or_drain(1, &mut data_of(&set)).is_err(), "no such set");
 }
 
@@ -233,6 +234,34 @@ fn messages_go_on_after_a_wrong_one() {
         // The word is counted once.
         fabric.exchange_or_drain(&set, &options, &mut data).unwrap();
         assert!(has_arrived(&mut data, ConnectionId(1)) && fabric.now() > stopped.drained);
+    }
+}
+
+/// Receivers count words, and go on with the next message.
+#[test]
+fn messages_go_on_after_one_with_a_lost_word() {
+    let machine = message_machine(Protocol::Standing);
+    let extra = machine.parameters().message_extra_words;
+    let set = Arc::new(build::set(&[(0, 1, 30), (0, 1, 40), (1, 2, 9)]));
+    let mut messages = StepMessages::new();
+    for (source, target, id) in [(0, 1, 0), (0, 1, 1), (1, 2, 2)] {
+        let piece = Piece::whole(&set, ConnectionId(id));
+        messages.push(CellId(source), CellId(target), &[piece]).unwrap();
+        messages.end_step().unwrap();
+    }
+    let steps = Steps::new(machine.clone(), set.clone(), messages).unwrap();
+    let plan = format!("link c0 -> c1 drops word {}", extra + 3).parse().unwrap();
+    for by_steps in [false, true] {
+        let mut fabric = MessageFabric::new(machine.clone(), &plan, Detection::Plain).unwrap();
+        let mut data = data_of(&set);
+        let stopped = match by_steps {
+            true => fabric.exchange_steps_or_drain(&steps, &mut data),
+            false => fabric.exchange_or_drain(&set, &MessageOptions::default(), &mut data),
+        };
+        let stopped = stopped.unwrap_err();
+        assert!(matches!(stopped.fault.kind, FaultKind::LostWords { .. }), "{stopped}");
+        assert_eq!(stopped.damaged, [ConnectionId(0)]);
+        assert_eq!(delivered(&stopped, &set), [1, 2], "by steps: {by_steps}");
     }
 }
 

@@ -681,11 +681,12 @@ fn faults_act_on_packets() {
     let plan = format!("link c0 -> c1 dead at {}", active.now()).parse().unwrap();
     active.give_faults(HardwareFaults::new(&plan, &machine).unwrap());
     let other = Put { source: CellId(2), target: CellId(3), ..put };
-    let set = build::set(&[(2, 3, 6), (0, 1, 6)]);
-    let stopped = active.run(&[other, put], &mut SetBuffers::new(&set), &mut |_| ());
+    let set = build::set(&[(2, 3, 6), (2, 3, 6), (2, 3, 6), (2, 3, 6), (2, 3, 6), (0, 1, 6)]);
+    let puts = [other, other, other, other, other, put];
+    let stopped = active.run(&puts, &mut SetBuffers::new(&set), &mut |_| ());
     let Err(FaultKind::Deadlock { waits, .. }) = stopped else { panic!("{stopped:?}") };
     let WaitCause::StoppedLink { message, .. } = waits.last().unwrap().cause else { panic!() };
-    assert_eq!(message, ConnectionId(1));
+    assert_eq!(message, ConnectionId(5));
     let mut engine = MessageEngine::new(machine, true);
     engine.give_faults(faults);
 }
