@@ -3,8 +3,8 @@
 
 mod build;
 
-use conset_fabric::messages::{self, MessageOptions, MessageOrder};
-use conset_fabric::{Fabric, FabricOptions, Jitter, SetBuffers, run_with};
+use conset_fabric::messages::{self, Message, MessageEngine, MessageOptions, MessageOrder};
+use conset_fabric::{Fabric, FabricOptions, Jitter, SetBuffers, Stop, run_with};
 use conset_ir::{ConnectionId, Image};
 use proptest::prelude::*;
 
@@ -96,6 +96,27 @@ fn skipped_words_are_moved() {
     for row in 0..4 {
         let sent = data.outgoing(ConnectionId(row)).to_vec();
         assert_eq!(data.incoming(ConnectionId(row)), sent);
+    }
+}
+
+#[test]
+fn skipped_words_of_messages_are_moved() {
+    let set = build::set(&[(0, 1, 5000), (2, 3, 6000)]);
+    let mut data = SetBuffers::new(&set);
+    let mut engine = MessageEngine::new(build::machine("ring:4", |_| ()), true);
+    for (label, connection) in set.iter() {
+        let words = data.outgoing(label).iter_mut().zip(1..);
+        words.for_each(|(place, word)| *place = (u64::from(label.0) << 40) + word);
+        let (source, target, words) = (connection.source, connection.target, connection.words);
+        engine.send(Message { source, target, words, label }).unwrap();
+        engine.receive(target, 1);
+    }
+    while engine.run(&mut data) == Stop::Finished {
+        engine.take_events(&mut Vec::new());
+    }
+    for (id, _) in set.iter() {
+        let sent = data.outgoing(id).to_vec();
+        assert_eq!(data.incoming(id), sent);
     }
 }
 
