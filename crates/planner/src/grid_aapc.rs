@@ -138,7 +138,7 @@ impl RoundGrid {
                 steps.extend(ends.zip(lines).map(|((from, to), line)| {
                     let [class, step] = line.place_of(from, to);
                     Step { class, step, forward: from < to }
-                }))
+                }));
             }
         }
     }

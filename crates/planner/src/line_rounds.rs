@@ -197,7 +197,7 @@ impl Square {
         let n = self.cells;
         let mut places = vec![[0; 2]; n * n];
         let mut rounds = vec![0; n];
-        for class in 0..n {
+        for (class, rounds) in rounds.iter_mut().enumerate() {
             // The first cell that a round can still leave, on the way ahead and on the way back.
             let mut free: [Vec<usize>; 2] = Default::default();
             let mut put = |way: usize, (from, to): (usize, usize), message: usize| {
@@ -209,7 +209,7 @@ impl Square {
                 });
                 free[round] = to;
                 places[message] = [to_u32(class), to_u32(round)];
-                rounds[class] = rounds[class].max(to_u32(round) + 1);
+                *rounds = (*rounds).max(to_u32(round) + 1);
             };
             for source in 0..n {
                 let target = self.targets[class * n + source];
