@@ -24,6 +24,9 @@ const FRAGMENTED_ABOVE: f64 = 1.04;
 /// search does better.
 const AAPC_GOOD: f64 = 1.05;
 
+/// The same, above which negotiated rounds may be fewer.
+const AAPC_AT_BOUND: f64 = 1.01;
+
 /// A plan by rounds is not good if the phases above the bound take more than one in this number of
 /// the clocks: other planners may find fewer.
 const MANY_PHASES: u64 = 20;
@@ -72,7 +75,10 @@ impl PlanSearch<'_> {
         }
         match self.stop_rule {
             StopRule::Converged
-                if self.is_decided() || self.is_good(best) && !self.translation_may_gain(best) =>
+                if self.is_decided()
+                    || self.is_good(best)
+                        && !self.translation_may_gain(best)
+                        && !self.negotiated_rounds_may_gain() =>
             {
                 Some(StopReason::Converged)
             }
@@ -183,6 +189,16 @@ impl PlanSearch<'_> {
         let next = self.standard.get(self.next).map(|next| next.step);
         next == Some(SearchStep::Plan(Planner::TranslationSlots))
             && bound_ratio(best.clocks, self.task.bounds().clocks) > TRANSLATION_ABOVE
+    }
+
+    /// Whether rounds are negotiated next and may be fewer than those of the complete exchange, which
+    /// the best plan has although the bound allows fewer: on meshes whose sides are no multiples of 4.
+    fn negotiated_rounds_may_gain(&self) -> bool {
+        let next = self.standard.get(self.next).map(|next| next.step);
+        let winner = self.trials.iter().rfind(|trial| trial.best);
+        next == Some(SearchStep::Plan(Planner::RoundPathfinder))
+            && winner.is_some_and(|trial| trial.planner == Planner::Aapc.name())
+            && self.aapc_ratio.is_some_and(|ratio| ratio > AAPC_AT_BOUND)
     }
 
     /// Whether the best plan has as few phases as the bound.
