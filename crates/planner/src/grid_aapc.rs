@@ -68,7 +68,7 @@ enum Parts {
     /// Rounds of rings.
     Rings(Vec<RingRounds>),
     /// Classes of rounds of lines, at most `most` in a class.
-    Lines { lines: Vec<LineRounds>, most: u32 },
+    Lines { lines: Vec<&'static LineRounds>, most: u32 },
 }
 
 impl Parts {
@@ -90,9 +90,9 @@ impl Parts {
 
     /// Those of the lines of a mesh.
     fn of_lines(dimensions: &[Dimension]) -> Option<Self> {
-        let lines: Vec<LineRounds> =
-            dimensions.iter().map(|d| LineRounds::new(d.size)).collect::<Option<_>>()?;
-        let most = lines.iter().map(LineRounds::most_rounds).max()?;
+        let lines: Vec<&LineRounds> =
+            dimensions.iter().map(|d| LineRounds::of(d.size)).collect::<Option<_>>()?;
+        let most = lines.iter().map(|line| line.most_rounds()).max()?;
         Some(Self::Lines { lines, most })
     }
 }
@@ -101,10 +101,6 @@ impl RoundGrid {
     /// `None` where the topology has no rounds. Rounds may be products of rounds of rings if starts
     /// are timed.
     fn new(topology: &Topology, timed: bool) -> Option<Self> {
-        let is_mesh = matches!(topology, Topology::Mesh { .. });
-        if !topology.wraps() && !matches!(topology, Topology::Hypercube { .. }) && !is_mesh {
-            return None;
-        }
         let mut stride = 1u32;
         let mut dimensions = Vec::new();
         for size in topology.dims()? {
@@ -113,9 +109,9 @@ impl RoundGrid {
             }
             stride = stride.checked_mul(size)?;
         }
-        let parts = match is_mesh {
-            true => Parts::of_lines(&dimensions)?,
-            false => Parts::of_rings(&dimensions, timed)?,
+        let parts = match topology {
+            Topology::Mesh { .. } => Parts::of_lines(&dimensions)?,
+            _ => Parts::of_rings(&dimensions, timed)?,
         };
         Some(Self { dimensions, parts })
     }

@@ -18,6 +18,8 @@
 //! to the same cells, which keeps all permutations; an exchange is undone if the excess on
 //! links increases. For up to 64 cells it takes less than a second, for 16 cells less than a millisecond.
 
+use std::sync::OnceLock;
+
 use conset_ir::convert::{index, to_u32};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -42,23 +44,28 @@ pub(super) struct LineRounds {
 }
 
 impl LineRounds {
-    /// The rounds of a line; `None` for a single cell, and for lines that are too long.
-    pub(super) fn new(cells: u32) -> Option<Self> {
-        if !(2..=LONGEST).contains(&cells) {
-            return None;
-        }
-        let mut best: Option<Square> = None;
-        for seed in 0..ATTEMPTS {
-            let mut square = Square::random(index(cells), seed);
-            square.search();
-            if best.as_ref().is_none_or(|best| square.excess < best.excess) {
-                best = Some(square);
-            }
-            if best.as_ref().is_some_and(|best| best.excess == 0) {
+    /// The rounds of a line, which are searched for once; `None` for a single cell, and for lines that
+    /// are too long.
+    pub(super) fn of(cells: u32) -> Option<&'static Self> {
+        static KNOWN: [OnceLock<LineRounds>; index(LONGEST) + 1] =
+            [const { OnceLock::new() }; index(LONGEST) + 1];
+        let known = KNOWN.get(index(cells)).filter(|_| cells > 1)?;
+        Some(known.get_or_init(|| Self::search(index(cells))))
+    }
+
+    /// The rounds of the first Latin square that is found without excess, or of the best one.
+    fn search(cells: usize) -> Self {
+        let mut best = Square::searched(cells, 0);
+        for seed in 1..ATTEMPTS {
+            if best.excess == 0 {
                 break;
             }
+            let other = Square::searched(cells, seed);
+            if other.excess < best.excess {
+                best = other;
+            }
         }
-        best.map(|square| square.divided())
+        best.divided()
     }
 
     /// Number of classes.
@@ -100,6 +107,13 @@ struct Square {
 }
 
 impl Square {
+    /// What a search from a random Latin square ends with.
+    fn searched(cells: usize, seed: u64) -> Self {
+        let mut square = Self::random(cells, seed);
+        square.search();
+        square
+    }
+
     /// A random Latin square: for one class after the other a matching of the messages that are left.
     fn random(cells: usize, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -242,7 +256,7 @@ mod tests {
     #[test]
     fn rounds_share_nothing_and_are_as_few_as_possible() {
         for n in (2..=20).chain([32, 33]) {
-            let line = LineRounds::new(n).unwrap();
+            let line = LineRounds::of(n).unwrap();
             let mut seen = BTreeSet::new();
             for (s, t) in (0..n).flat_map(|s| (0..n).map(move |t| (s, t))) {
                 let [class, round] = line.place_of(s, t);
@@ -263,6 +277,6 @@ mod tests {
 
     #[test]
     fn single_cells_and_long_lines_have_none() {
-        assert!([0, 1, LONGEST + 1, u32::MAX].into_iter().all(|n| LineRounds::new(n).is_none()));
+        assert!([0, 1, LONGEST + 1, u32::MAX].into_iter().all(|n| LineRounds::of(n).is_none()));
     }
 }

@@ -90,9 +90,7 @@ impl PlanSearch<'_> {
     /// Whether nothing is left to choose: the best plan is one phase with the only routes, and agents
     /// do not wait for starts, so that the order of the streams decides, which timetables search for.
     fn is_decided(&self) -> bool {
-        let winner = self.trials.iter().rfind(|trial| trial.best);
-        winner.is_some_and(|trial| trial.planner == Planner::OnePhase.name())
-            && !self.has_timed_starts()
+        self.has_won(Planner::OnePhase) && !self.has_timed_starts()
     }
 
     /// Whether no considerable gain is expected of more attempts.
@@ -140,8 +138,7 @@ impl PlanSearch<'_> {
     /// as few phases as possible. Then no planner by rounds or slots does better, because these hold
     /// all links of a route at once, and nothing is left to pack.
     fn has_single_word_starts(&self) -> bool {
-        let winner = self.trials.iter().rfind(|trial| trial.best);
-        winner.is_some_and(|trial| trial.planner == Planner::TranslationSlots.name())
+        self.has_won(Planner::TranslationSlots)
             && self.has_fewest_phases()
             && has_single_words(self.task.set())
     }
@@ -186,19 +183,28 @@ impl PlanSearch<'_> {
 
     /// Whether translation slots come next and may do better than the best plan.
     fn translation_may_gain(&self, best: &Priced) -> bool {
-        let next = self.standard.get(self.next).map(|next| next.step);
-        next == Some(SearchStep::Plan(Planner::TranslationSlots))
+        self.comes_next(Planner::TranslationSlots)
             && bound_ratio(best.clocks, self.task.bounds().clocks) > TRANSLATION_ABOVE
     }
 
     /// Whether rounds are negotiated next and may be fewer than those of the complete exchange, which
     /// the best plan has although the bound allows fewer: on meshes whose sides are no multiples of 4.
     fn negotiated_rounds_may_gain(&self) -> bool {
-        let next = self.standard.get(self.next).map(|next| next.step);
-        let winner = self.trials.iter().rfind(|trial| trial.best);
-        next == Some(SearchStep::Plan(Planner::RoundPathfinder))
-            && winner.is_some_and(|trial| trial.planner == Planner::Aapc.name())
+        self.comes_next(Planner::RoundPathfinder)
+            && self.has_won(Planner::Aapc)
             && self.aapc_ratio.is_some_and(|ratio| ratio > AAPC_AT_BOUND)
+    }
+
+    /// Whether the best plan is of this planner.
+    fn has_won(&self, planner: Planner) -> bool {
+        let winner = self.trials.iter().rfind(|trial| trial.best);
+        winner.is_some_and(|trial| trial.planner == planner.name())
+    }
+
+    /// Whether the next standard attempt is of this planner.
+    fn comes_next(&self, planner: Planner) -> bool {
+        let next = self.standard.get(self.next).map(|next| next.step);
+        next == Some(SearchStep::Plan(planner))
     }
 
     /// Whether the best plan has as few phases as the bound.

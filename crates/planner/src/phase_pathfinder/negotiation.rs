@@ -202,8 +202,8 @@ impl<'a> PhaseNegotiation<'a> {
     }
 
     /// Passes over connections in conflict until nothing is overused, so many passes were made, or
-    /// there was no progress for some passes so many times (`cycles`). After each time conflicts cost little again, so that connections
-    /// may pass through them to where they settle.
+    /// there was no progress for some passes so many times (`cycles`). After each time conflicts cost
+    /// little again, so that connections may pass through them to where they settle.
     pub(super) fn settle(&mut self, (cycles, passes): (u32, u32), budget: u64) -> RoutingOutcome {
         let (mut least, mut best) = (u64::MAX, u64::MAX);
         let (mut stalled, mut idle) = (0, 0);
