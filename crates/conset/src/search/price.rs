@@ -204,9 +204,13 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
             links::list_schedules(plan.routing, passes, seed).map_err(bug)?
         }
     };
-    // Planned starts that are proved to keep all streams apart are not improved by giving them up.
-    let is_apart = plan.starts.is_some() && proved(&tables[0]).is_some();
-    let tables = if is_apart { tables } else { fixed_starts::with_early_starts(tables) };
+    // The clocks of planned starts that keep all streams apart are exact; those without the starts are
+    // predicted, and often too few.
+    let exact = plan.starts.is_some().then(|| proved(&tables[0])).flatten();
+    let tables = match &exact {
+        Some(clocks) if !sharing_may_gain(&tables[0], clocks) => tables,
+        _ => fixed_starts::with_early_starts(tables),
+    };
     let clocks = |table: &Timetable| {
         if pricing.on_fabric {
             return measured(table);
@@ -214,7 +218,12 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect())
     };
     let prices: Vec<_> = tables.par_iter().map(clocks).collect();
-    let prices = prices.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut prices = prices.into_iter().collect::<Result<Vec<Vec<u64>>, _>>()?;
+    if let (Some(exact), false) = (exact, pricing.on_fabric) {
+        for (predicted, exact) in prices[1..].iter_mut().flat_map(|p| p.iter_mut().zip(&exact)) {
+            *predicted = if *predicted < certain_gain(*exact) { *predicted } else { *exact };
+        }
+    }
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();
@@ -233,6 +242,23 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         work: 0,
         // Phases of checked timetables make a valid timetable.
         checked: pricing.on_fabric,
+    })
+}
+
+/// The clocks below which a phase in which streams share links is predicted to be shorter, and is:
+/// the prediction may be a tenth too short.
+fn certain_gain(exact: u64) -> u64 {
+    exact - exact / 8
+}
+
+/// Whether a phase of a timetable that keeps streams apart may be certainly shorter if they share links:
+/// its busiest agent and link take less.
+fn sharing_may_gain(table: &Timetable, exact: &[u64]) -> bool {
+    let prediction = predict::predict(table);
+    prediction.phases.iter().zip(exact).any(|(phase, &exact)| {
+        let link = phase.busiest_link.map_or(0, |load| load.clocks);
+        let agent = phase.busiest_agent.map_or(0, |load| load.clocks);
+        link.max(agent) < certain_gain(exact)
     })
 }
 
