@@ -139,3 +139,40 @@ fn a_plan_that_the_fabric_did_not_run_is_checked_before_it_is_the_best() {
     };
     assert_eq!([best(PlanChecks::Deferred), best(PlanChecks::Immediate)], [(true, 0), (false, 1)]);
 }
+
+/// A plan of one phase on a line of four cells with timed starts, priced: two streams over the same
+/// link and one over others, of so many words, with the given starts.
+fn priced(words: u32, starts: [u64; 3]) -> Priced {
+    let parameters = conset_ir::Parameters { timed_starts: 1, ..conset_ir::Parameters::iwarp() };
+    let machine = Machine::from_spec("mesh:4x1").unwrap().with_parameters(parameters).unwrap();
+    let machine = Arc::new(machine);
+    let connect = |(s, t): (u32, u32)| Connection::new(CellId(s), CellId(t), words);
+    let set = ConnectionSet::new("s", [(0, 2), (1, 3), (3, 0)].map(connect).to_vec()).unwrap();
+    let set = Arc::new(set);
+    let paths: [&[u32]; 3] = [&[0, 1, 2], &[1, 2, 3], &[3, 2, 1, 0]];
+    let routes = |_| (0..).zip(paths).map(|(x, path)| (x, words, path));
+    let routing = conset_partition_route::routing_of_paths(&machine, &set, 1, routes).unwrap();
+    let plan = Routed { routing, rounds: None, starts: Some(vec![starts.to_vec()]) };
+    price(plan, 0, Pricing::of(&machine, &set, WORK_LIMIT)).unwrap()
+}
+
+#[test]
+fn starts_that_keep_streams_apart_are_given_up_where_sharing_links_takes_less() {
+    // The first number of words is priced on the fabric, the second by the cost model.
+    for words in [100, 200_000] {
+        let each = 3 * u64::from(words);
+        let [apart, late] = [[0, each, 0], [0, each, 8 * each]].map(|starts| priced(words, starts));
+        let starts = |plan: &Priced| plan.timetable.phases()[0].slots.clone();
+        assert!(late.clocks <= apart.clocks + apart.clocks / 4, "{words}: {}", late.clocks);
+        assert_ne!(starts(&late)[2].start, 8 * each);
+    }
+}
+
+#[test]
+fn exact_starts_are_kept_where_sharing_links_gains_little() {
+    let words = 200_000;
+    let starts = [0, 2 * u64::from(words) + 60_000, 0];
+    let plan = priced(words, starts);
+    let found: Vec<u64> = plan.timetable.phases()[0].slots.iter().map(|slot| slot.start).collect();
+    assert_eq!(found, starts);
+}
