@@ -123,6 +123,16 @@ fn every_word_of_a_message() {
                     (_, outcome) => outcome,
                 };
                 assert_eq!(seen.outcome, expected, "{plan}, {extra} extra: {seen:?}");
+                if plain.outcome == Outcome::Silent && effect == "reorders" {
+                    // The next word came in its place or, of an extra word, it in that of the first word of data.
+                    let misplaced = if word < extra { (extra, word) } else { (word, word + 1) };
+                    let kind = seen.fault.map(|fault| fault.kind);
+                    assert!(
+                        matches!(kind, Some(FaultKind::MisplacedWord { expected, word, .. })
+                            if (expected, word) == misplaced),
+                        "{plan}, {extra} extra: {kind:?}"
+                    );
+                }
                 if !is_data || word == extra {
                     continue;
                 }
@@ -282,6 +292,69 @@ fn slow_cells_only_cost_time() {
             assert_eq!(run(&machine, &set, &plan, Detection::Plain).outcome, Outcome::Delivered);
         }
     }
+}
+
+#[test]
+fn a_cell_that_stalls_in_the_middle_of_a_message_holds_it_up() {
+    for machine in machines("ring:4") {
+        let set = build::set(&[(0, 1, 500)]);
+        let clocks = run(&machine, &set, "", Detection::Plain).clock;
+        for cell in ["c0", "c1"] {
+            // With half duplex the words are copied before the first one leaves.
+            let plan = format!("cell {cell} stalled 700 at {}", clocks - 300);
+            let stalled = run(&machine, &set, &plan, Detection::Plain);
+            assert_eq!(stalled.outcome, Outcome::Delivered);
+            let late = stalled.clock - clocks;
+            assert!((650..=750).contains(&late), "{plan}: {late} clocks later");
+        }
+    }
+}
+
+/// The first message is lost with its header, while its target receives another one that has lost its tail.
+#[test]
+fn nothing_has_come_of_a_message_without_its_header() {
+    let machine = build::machine("mesh:3x1", |p| p.message_extra_words = 0);
+    let set = build::set(&[(0, 1, 1), (2, 1, 5)]);
+    let plan = "link c0 -> c1 drops word 0\nlink c2 -> c1 drops word 4";
+    let kind = run(&machine, &set, plan, Detection::Plain).fault.expect("noticed").kind;
+    let FaultKind::LostWords { cell, connection, sent, received, .. } = kind else {
+        panic!("{kind}")
+    };
+    assert_eq!((cell, connection, sent, received), (CellId(1), ConnectionId(0), 1, 0));
+}
+
+/// Messages wait for others that wait for a dead part: the chain names all of them.
+#[test]
+fn chains_of_waits_lead_to_the_dead_part() {
+    let waits = |machine: &Arc<Machine>, set: &ConnectionSet, plan: &str| {
+        let kind = run(machine, set, plan, Detection::Plain).fault.expect("noticed").kind;
+        let FaultKind::Deadlock { waits, closed: false, .. } = kind else { panic!("{kind}") };
+        waits.into_iter().map(|wait| (wait.cell.0, wait.cause)).collect::<Vec<_>>()
+    };
+    let [x0, x1, x2] = [0, 1, 2].map(ConnectionId);
+    // A header waits for the channel that another message to the same dead cell holds.
+    let machine = build::machine("mesh:4x1", |_| ());
+    let set = build::set(&[(0, 3, 20), (1, 3, 200)]);
+    let found = waits(&machine, &set, "cell c3 dead");
+    assert!(
+        matches!(found[..], [
+            (1, WaitCause::Header { message, holder, .. }),
+            (2, WaitCause::StoppedLink { message: last, .. }),
+        ] if (message, holder, last) == (x0, x1, x1)),
+        "{found:?}"
+    );
+    // With half duplex a processor that receives does not send; x1 may be sent when x0 has come.
+    let machine = build::machine("ring:3", |p| p.duplex = Duplex::Half);
+    let set = build::set(&[(0, 1, 60), (0, 1, 5), (2, 0, 100)]);
+    let set = set.with_order(vec![(x0, x1)]).unwrap();
+    let found = waits(&machine, &set, "link c2 -> c0 dead at 800");
+    assert!(
+        matches!(found[..], [
+            (0, WaitCause::Reception { message, before }),
+            (2, WaitCause::StoppedLink { message: last, .. }),
+        ] if (message, before, last) == (x1, x2, x2)),
+        "{found:?}"
+    );
 }
 
 /// What is passed on wrongly without check words is wrong at its target, too.

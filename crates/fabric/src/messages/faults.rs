@@ -21,6 +21,7 @@
 //! There are no context switches, so faults of these never act, except where a driver has them from elsewhere
 //! ([`MessageEngine::take_switch_faults`]).
 
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use conset_ir::convert::{index, to_u32};
@@ -166,7 +167,8 @@ impl MessageEngine {
         let agent = &self.agents[index(cell)];
         match sends {
             true => agent.send_next < self.worms[index(agent.sent)].length,
-            false => agent.receiving == ReceiverState::Word && !self.is_tail(agent.taken),
+            // Behind the tail it is idle, or runs the software of another message.
+            false => agent.receiving == ReceiverState::Word,
         }
     }
 
@@ -227,21 +229,20 @@ impl MessageEngine {
         }
         let (sent, message) = (self.worms[index(number)].length, self.label(number));
         let misplaced = misplaced.filter(|_| self.compares_words);
-        if received == sent && misplaced.is_none() {
-            return true;
-        }
         let (cell, links) = (CellId(cell), self.route_links(number));
-        let kind = match misplaced {
-            _ if received > sent => FaultKind::ExcessWords { cell, message, sent, received, links },
-            _ if received < sent => {
-                let (connection, first_word, damage) = (message, 0, None);
-                FaultKind::LostWords { cell, connection, first_word, sent, received, damage, links }
-            }
-            Some((expected, from, word)) => {
+        let kind = match (received.cmp(&sent), misplaced) {
+            (Ordering::Equal, None) => return true,
+            (Ordering::Equal, Some((expected, from, word))) => {
                 let found = self.label(from);
                 FaultKind::MisplacedWord { cell, message, expected, found, word, links }
             }
-            None => return true,
+            (Ordering::Less, _) => {
+                let (connection, first_word, damage) = (message, 0, None);
+                FaultKind::LostWords { cell, connection, first_word, sent, received, damage, links }
+            }
+            (Ordering::Greater, _) => {
+                FaultKind::ExcessWords { cell, message, sent, received, links }
+            }
         };
         self.noticed.get_or_insert(kind);
         false

@@ -90,10 +90,11 @@ impl MessageEngine {
         let worm = &self.worms[index(number)];
         let message = worm.message.label;
         let source = &self.agents[worm.message.source.index()];
-        if self.protocol == Protocol::Rendezvous && source.pending.contains(&number) {
-            return self.wait_for_rendezvous(number);
-        }
-        if worm.head == NONE && source.sent != number {
+        // Not by its number alone, which may be that of an earlier message of the source.
+        if source.pending.contains(&number) {
+            if self.protocol == Protocol::Rendezvous {
+                return self.wait_for_rendezvous(number);
+            }
             let cell = worm.message.source;
             // Only with faults: the processor receives until words come that are held up.
             if source.sending == SenderState::Idle {
