@@ -294,8 +294,9 @@ fn diagnose(table: &StreamTable, stream: &Stream, received: &[u64]) -> Option<Da
     let (values, check) = received.split_at(words);
     let sums = table.sums(stream, values.iter().copied());
     let differences = [minus(check[0], sums[0]), minus(check[1], sums[1])];
-    if differences == [0, 0] && check.iter().all(|&word| word < PRIME) {
-        return None;
+    if differences == [0, 0] {
+        // Check words are remainders.
+        return check.iter().any(|&word| word >= PRIME).then_some(Damage::CheckWord);
     }
     if differences[0] == 0 {
         let is_pair = |pair: &[u64]| minus(pair[0], pair[1]) == differences[1];
@@ -428,6 +429,27 @@ mod tests {
         assert_eq!(of(&|values| values.swap(5, 6)), Some(Damage::CheckWord));
         assert_eq!(of(&|values| values.push(0)), Some(Damage::CheckWord));
         assert_eq!(of(&|values| values.truncate(3)), Some(Damage::Several(0, 4)));
+    }
+
+    #[test]
+    fn the_repeated_one_of_equal_words_is_named() {
+        let table = StreamTable::of_messages([5].into_iter(), 3);
+        let mut values = vec![9, 8, 9, 7, 7];
+        values.extend(table.check_words(ConnectionId(0), &[9, 8, 9, 7, 7]));
+        values.insert(2, 9);
+        let damage = table.message_damage(ConnectionId(0), &values);
+        assert_eq!(damage, Some(Damage::Repeated(2)));
+    }
+
+    #[test]
+    fn what_equals_a_check_word_only_modulo_the_prime_is_wrong() {
+        let table = StreamTable::of_messages([5].into_iter(), 0);
+        let check = table.check_words(ConnectionId(0), &[0; 5]);
+        assert_eq!(check[0], 0);
+        for (first, expected) in [(0, None), (PRIME, Some(Damage::CheckWord))] {
+            let values = [0, 0, 0, 0, 0, first, check[1]];
+            assert_eq!(table.message_damage(ConnectionId(0), &values), expected);
+        }
     }
 
     #[test]

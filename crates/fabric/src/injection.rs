@@ -79,7 +79,7 @@ pub(crate) struct HeldBack {
     pub(crate) ports: BTreeMap<u32, bool>,
     /// Ports that rest, by the clock at which they go on.
     resting: BTreeMap<u64, Vec<u32>>,
-    /// Inverted bits of words that are on their way, by their tags.
+    /// Inverted bits of words that are on their way, by their tags: those of a word that came twice are of both.
     corrupted: BTreeMap<(u32, u32), u32>,
     /// Words that wait for the next one of their channel.
     pub(crate) overtaken: BTreeMap<u32, Tag>,

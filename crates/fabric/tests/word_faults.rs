@@ -6,7 +6,7 @@ use build::{EFFECTS, links};
 use conset_fabric::{
     CHECK_WORDS, Damage, Detection, FaultKind, FaultRun, Outcome, WaitCause, run_with_faults,
 };
-use conset_ir::{CellId, ConnectionId, Image};
+use conset_ir::{CellId, ConnectionId, Image, LinkId};
 
 fn run(image: &Image, plan: &str, detection: Detection) -> FaultRun {
     let plan = plan.parse().expect("a plan");
@@ -225,6 +225,34 @@ fn wrong_contexts_are_not_silent() {
         }
     }
     assert!(noticed > runs / 2, "{noticed} of {runs} noticed");
+}
+
+/// Of links whose numbers differ by 32, each inverts the same bit of a word.
+#[test]
+fn a_bit_that_is_inverted_twice_is_right() {
+    let machine = build::machine("mesh:20x1", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 19, 5)]));
+    let route = build::route(&machine, CellId(0), CellId(19));
+    let pairs = route.iter().flat_map(|a| route.iter().map(move |b| (a, b)));
+    let (first, second) = { pairs }.find(|(a, b)| a.0 + 32 == b.0).expect("a long route");
+    let corrupts = |link: &LinkId| {
+        let ends = machine.link(*link);
+        format!("link {} -> {} corrupts word 3\n", ends.source, ends.target)
+    };
+    let once = run(&image, &corrupts(first), Detection::Plain);
+    assert_eq!((once.outcome, once.wrong), (Outcome::Silent, 1));
+    let twice = run(&image, &(corrupts(first) + &corrupts(second)), Detection::Plain);
+    assert_eq!(twice.outcome, Outcome::Delivered);
+    assert!(twice.acted.iter().all(Option::is_some), "{twice:?}");
+}
+
+/// What others have sent is no reason to take the words of a dead cell for lost.
+#[test]
+fn a_cell_that_has_not_sent_has_lost_nothing() {
+    let machine = build::machine("ring:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5), (2, 3, 5)]));
+    let dead = run(&image, "cell c0 dead", Detection::Plain);
+    assert_eq!(dead.outcome, Outcome::TimedOut, "{dead:?}");
 }
 
 /// Words that wait before a dead link are not lost: the link is named.
