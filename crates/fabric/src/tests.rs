@@ -7,6 +7,8 @@ mod specification;
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, ConnectionId, Direction, Image, LinkId};
 
+use crate::agents::AgentsSnapshot;
+use crate::base::BaseSnapshot;
 use crate::engine::{Engine, Stop, Submission};
 use crate::fault::{FaultKind, GateProblem};
 use crate::injection::HardwareFaults;
@@ -269,11 +271,20 @@ fn faults_go_from_one_engine_to_another() {
     let faults = HardwareFaults::new(&plan.parse().unwrap(), &image.machine().clone()).unwrap();
     engine.pass_until(700);
     engine.give_faults(faults);
-    engine.set_timer(100, 0);
-    while engine.run(&mut count) != Stop::Timer {
-        engine.take_finished(&mut Vec::new());
+    // Faults that come back at once hold back what they have held back before.
+    let mut count = Count(vec![0; 2]);
+    for _ in 0..2 {
+        engine.set_timer(100, 0);
+        while engine.run(&mut count) != Stop::Timer {
+            engine.take_finished(&mut Vec::new());
+        }
+        engine.take_timers(&mut Vec::new());
+        assert!(engine.is_moving(), "operations wait for the ends of the stalls");
+        let faults = engine.take_faults().unwrap();
+        engine.give_faults(faults);
     }
-    assert!(engine.is_moving(), "operations wait for the ends of the stalls");
+    assert_eq!(engine.agent_words(CellId(1)), 0, "nothing has come over the link");
+    assert_eq!(engine.agent_words(CellId(2)), 0, "the cell has sent nothing");
     let faults = engine.take_faults().unwrap();
     other.pass_until(engine.now());
     other.give_faults(faults);
@@ -287,6 +298,49 @@ fn faults_go_from_one_engine_to_another() {
         engine.take_finished(&mut Vec::new());
         engine.take_timers(&mut Vec::new());
     }
+}
+
+/// A word of which the next one is in another send, or in none, has none to change places with, whoever receives it.
+#[test]
+fn a_word_changes_places_with_the_next_one_of_its_send() {
+    let machine = build::machine("ring:4", |_| ());
+    let image = build::build(&machine, build::set(&[(0, 1, 5), (2, 3, 9)]));
+    for (word, acts) in [(3, true), (4, false)] {
+        let plan = format!("link c0 -> c1 reorders word {word}").parse().unwrap();
+        let engine = start(&image, |x, d| (x, d) == (ConnectionId(0), Direction::Receive));
+        let mut engine = engine.with_faults(&plan).unwrap();
+        let mut count = Count(vec![0; 2]);
+        while engine.run(&mut count) != Stop::Idle {
+            engine.take_finished(&mut Vec::new());
+        }
+        assert_eq!(engine.link_words(LinkId(0)) + engine.link_words(LinkId(1)), 5);
+        assert_eq!(engine.faults_acted()[0].is_some(), acts, "word {word}");
+    }
+}
+
+/// States that differ in nothing else.
+#[test]
+fn snapshots_have_the_times_of_words_on_links_and_the_turns_of_streams() {
+    let machine = build::machine("mesh:2x1", |p| {
+        (p.streams, p.stream_setup) = (2, 0);
+        (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 50);
+    });
+    let image = build::build(&machine, build::set(&[(0, 1, 9), (0, 1, 9)]));
+    let mut engine = start(&image, |_, _| false);
+    let mut count = Count(vec![0; 2]);
+    engine.step(&mut count);
+    let mut agents = AgentsSnapshot::default();
+    engine.agents.save(&mut agents);
+    assert!(engine.agents.matches(&agents));
+    engine.step(&mut count);
+    assert!(!engine.agents.matches(&agents), "the other stream has its turn");
+    engine.settle();
+    assert_eq!(engine.base.in_flight.iter().count(), 1);
+    let mut base = BaseSnapshot::default();
+    engine.base.save(&mut base);
+    assert!(engine.base.matches(&base));
+    engine.pass_until(engine.now() + 1);
+    assert!(!engine.base.matches(&base), "the word arrives one clock earlier");
 }
 
 #[test]

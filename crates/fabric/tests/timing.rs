@@ -110,6 +110,25 @@ fn parts_of_a_connection_follow_each_other_through_a_channel() {
     assert!(checked.payload_ok, "{checked:?}");
 }
 
+/// Each send of a cell to itself opens with the receive on its own channel, although another one is before that in the
+/// list and the port has one stream at a time.
+#[test]
+fn parts_of_a_connection_to_the_own_cell_alternate_with_their_own_receives() {
+    let machine = build::machine("mesh:2x1", |p| {
+        (p.duplex, p.streams, p.channel_depth) = (Duplex::Half, 1, 2);
+    });
+    let set = build::set(&[(0, 0, 20)]);
+    let mut phase = vec![CellTables::default(); 2];
+    for (channel, words) in [(ChannelId(0), (0, 10)), (ChannelId(1), (10, 10))] {
+        build::add(&mut phase, &machine, ConnectionId(0), CellId(0), &[], &[channel], words);
+    }
+    // Both sends, then the receives in the opposite order.
+    let all = phase[0].operations.clone();
+    phase[0].operations = [0, 2, 3, 1].map(|place: usize| all[place]).to_vec();
+    let checked = run_checked(build::image(&machine, set, &[phase]), 0, 5, false).unwrap();
+    assert!(checked.payload_ok, "{checked:?}");
+}
+
 proptest! {
     /// What planners and timetables count on ([`StreamClocks`]), against a run.
     #[test]

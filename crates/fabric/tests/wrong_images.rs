@@ -209,16 +209,17 @@ fn errors_are_counted_for_data_of_the_caller() {
 
 #[test]
 fn a_send_that_is_held_back_waits_for_the_receive_before_it() {
-    let machine = build::machine("ring:4", |_| ());
-    let set = build::set(&[(3, 1, 4), (0, 1, 5), (1, 2, 5)]);
+    let machine = build::machine("ring:4", |p| p.streams = 4);
+    let set = build::set(&[(3, 1, 4), (0, 1, 5), (1, 2, 5), (2, 1, 6)]);
     // The first one is finished.
     let set = set.with_order(vec![(x(0), x(2)), (x(1), x(2))]).unwrap();
     let mut tables = build::tables(&machine, &set);
     let [phase] = &mut tables[..] else { panic!("one phase") };
     phase[0].operations.clear();
-    // The cell of the send that is held back receives last.
-    phase[1].operations.rotate_right(1);
-    let phase_channel = phase[1].operations[2].channel;
+    phase[2].operations.retain(|operation| operation.direction == Direction::Receive);
+    // The cell of the send that is held back receives last, and first what does not hold it back.
+    phase[1].operations.rotate_right(2);
+    let phase_channel = phase[1].operations[3].channel;
     let fault = run_checked(build::image(&machine, set, &tables), 0, 0, false).unwrap_err();
     let FaultKind::Deadlock { waits, closed: false, .. } = fault.kind else { panic!("{fault}") };
     let causes: Vec<WaitCause> = waits.iter().map(|wait| wait.cause).collect();
@@ -229,6 +230,33 @@ fn a_send_that_is_held_back_waits_for_the_receive_before_it() {
             WaitCause::Order { connection: x(2), before: Some(x(1)) },
             WaitCause::Words { connection: x(1), channel },
             WaitCause::Program { direction, connection: x(1) },
+            WaitCause::NotListed,
+        ]
+    );
+}
+
+/// The chain of waits leads through the receive of the words that wait, whatever its place in the list.
+#[test]
+fn a_receive_waits_for_all_before_it() {
+    let machine = build::machine("mesh:2x1", |p| p.streams = 1);
+    let set = build::set(&[(0, 1, 100), (0, 1, 100), (0, 1, 100)]);
+    let mut tables = build::tables(&machine, &set);
+    tables[0][0].operations.retain(|operation| operation.connection == x(2));
+    let fault = run_checked(build::image(&machine, set, &tables), 0, 0, false).unwrap_err();
+    let FaultKind::Deadlock { waits, closed: false, .. } = fault.kind else { panic!("{fault}") };
+    let causes: Vec<WaitCause> = waits.iter().map(|wait| wait.cause).collect();
+    let (link, [first, last]) = (LinkId(0), [ChannelId(0), ChannelId(2)]);
+    let turn = |connection| WaitCause::Turn { direction: Direction::Receive, connection };
+    assert_eq!(
+        causes,
+        [
+            WaitCause::Space { connection: x(2), channel: last },
+            WaitCause::Ahead { channel: last, link },
+            WaitCause::Unreceived { channel: last, connection: x(2) },
+            turn(x(2)),
+            turn(x(1)),
+            WaitCause::Words { connection: x(0), channel: first },
+            WaitCause::Program { direction: Direction::Send, connection: x(0) },
             WaitCause::NotListed,
         ]
     );

@@ -418,6 +418,28 @@ mod tests {
     }
 
     #[test]
+    fn a_round_of_two_cells_ends_with_a_packet_each_way_one_after_the_other() {
+        let clocks = |control_reduce| {
+            let (active_words, c_active_send, c_active_receive) = (4, 10, 5);
+            let parameters = Parameters {
+                active_words,
+                c_active_send,
+                c_active_receive,
+                control_reduce,
+                ..Parameters::iwarp()
+            };
+            let pair = Machine::from_spec("mesh:2x1").unwrap().with_parameters(parameters).unwrap();
+            let mut active = ActiveMessages::new(&Arc::new(pair)).unwrap();
+            let connection = Connection::new(CellId(0), CellId(1), 1);
+            let set = ConnectionSet::new("s", vec![connection]).unwrap();
+            let put = Put { source: CellId(0), target: CellId(1), words: 1, item_words: 1 };
+            active.run(&[put], &mut SetBuffers::new(&set), &mut |_| ()).unwrap()
+        };
+        let packet = clocks(100) - 100;
+        assert_eq!(clocks(0), 3 * packet);
+    }
+
+    #[test]
     fn rounds_end_by_packets_or_over_the_control_network() {
         let round = |control_reduce| {
             let parameters = Parameters { active_words: 4, control_reduce, ..Parameters::iwarp() };

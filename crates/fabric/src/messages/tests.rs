@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::{CellId, ConnectionId, LinkId, Machine};
+use conset_ir::{CellId, ConnectionId, Duplex, LinkId, Machine, Parameters};
 
 use super::agents::{ReceiverState, SenderState};
 use super::engine::{Message, MessageEngine};
@@ -103,6 +103,7 @@ fn a_stall_that_somebody_waits_for_is_under_way() {
     assert_eq!(engine.run(&mut words), Stop::Timer);
     assert!(!engine.is_moving(), "nobody waits for the cell");
     engine.clear_timers();
+    assert_eq!((engine.run(&mut words), engine.now()), (Stop::Idle, 200));
     let (source, target) = (CellId(0), CellId(1));
     engine.send(Message { source, target, words: 3, label: ConnectionId(0) }).unwrap();
     engine.receive(target, 1);
@@ -116,6 +117,53 @@ fn a_stall_that_somebody_waits_for_is_under_way() {
         engine.take_events(&mut Vec::new());
     }
     assert_eq!((words.0[0], engine.is_moving()), (3, false));
+}
+
+/// Runs a message on a machine with other parameters, until nothing moves; returns the words that came.
+fn run_message(
+    (source, target, words): (u32, u32, u32),
+    change: impl FnOnce(&mut Parameters),
+) -> (u32, MessageEngine) {
+    let machine = Machine::from_spec("ring:3").unwrap();
+    let mut parameters = machine.parameters().clone();
+    change(&mut parameters);
+    let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+    let mut engine = MessageEngine::new(machine, true);
+    let (source, target, label) = (CellId(source), CellId(target), ConnectionId(0));
+    engine.send(Message { source, target, words, label }).unwrap();
+    engine.receive(target, 1);
+    let mut came = Ordered(vec![0]);
+    while engine.run(&mut came) != Stop::Idle {
+        engine.take_events(&mut Vec::new());
+    }
+    assert_eq!(engine.unfinished(), 0);
+    (came.0[0], engine)
+}
+
+#[test]
+fn a_header_alone_is_no_word_of_data() {
+    let (came, engine) = run_message((0, 1, 0), |p| p.message_extra_words = 0);
+    assert_eq!((came, engine.delivered(), engine.word_hops()), (0, 0, 1));
+}
+
+/// Whole periods are skipped in a message of so many words.
+#[test]
+fn the_words_behind_extra_ones_are_counted_from_0() {
+    let (came, engine) = run_message((0, 1, 20_000), |p| p.message_extra_words = 3);
+    assert_eq!((came, engine.delivered()), (20_000, 20_000));
+}
+
+/// The receiver is faster than the sender and takes each word as it comes: a channel of one word does not hold it up.
+#[test]
+fn a_message_to_the_own_cell_moves_at_the_rate_of_its_sender() {
+    let clocks = |words| {
+        let (_, engine) = run_message((0, 0, words), |p| {
+            (p.duplex, p.channel_depth, p.message_extra_words) = (Duplex::Half, 1, 0);
+            (p.link_clocks_per_word, p.access_clocks_per_word) = (2, 1);
+        });
+        engine.now()
+    };
+    assert_eq!(clocks(30) - clocks(10), 20 * (2 + 2), "each word is copied, then moved");
 }
 
 #[test]

@@ -251,6 +251,17 @@ mod tests {
         }
     }
 
+    /// From c2 to c4 lead as many links down to c6 and up again over c1 as go only down over c5.
+    #[test]
+    fn routes_that_go_down_do_not_rise_again() {
+        let down = [(2, 6), (0, 1), (0, 2), (0, 3), (1, 6), (1, 4), (3, 5), (5, 4)];
+        let up = [(2, 0), (6, 1), (1, 0), (3, 0), (6, 2), (4, 1), (5, 3), (4, 5)];
+        let pairs = [&down[..], &up, &[(6, 5), (5, 6)]].concat();
+        let graph = Topology::Graph { cells: 7, switches: 0, links: pairs };
+        let machine = Machine::new("detour", graph, Parameters::iwarp(), vec![], vec![]).unwrap();
+        routes(&machine);
+    }
+
     /// The only route leads over the root, which has the least number.
     #[test]
     fn routes_of_a_graph_rise_to_its_root() {

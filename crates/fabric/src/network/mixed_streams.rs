@@ -97,3 +97,30 @@ impl Network {
         Some(tag)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Channel, GATE, NONE};
+
+    /// Also where the number of a word is as far from the first one as if no others were between them.
+    #[test]
+    fn words_of_mixed_streams_leave_in_the_order_in_which_they_came() {
+        for words in [
+            vec![(0, 0), (1, 5), (0, 2)],
+            vec![(0, 0), (0, 1), (1, 7), (0, 3), (0, 4)],
+            vec![(0, 4), (1, 0), (1, 1), (0, 4), (0, 5)],
+        ] {
+            let tags = Vec::from_iter(words.iter().map(|&(stream, word)| Tag::new(stream, word)));
+            let mut network = Network::new(0, 8);
+            network.load(vec![Channel::new(GATE, 0, NONE)], []);
+            for &tag in &tags {
+                network.put(0, tag);
+                network.arrive(0);
+                assert_eq!(network.last_word(0), tag, "{words:?}");
+            }
+            let left: Vec<Tag> = tags.iter().map(|_| network.take(0)).collect();
+            assert_eq!(left, tags, "{words:?}");
+        }
+    }
+}
