@@ -22,9 +22,14 @@
 //! A stream that uses a resource twice (a connection from a cell to itself with half duplex) counts
 //! as two users.
 //!
-//! Levels are floating-point numbers; a relative change below [`TOLERANCE`] is ignored. After
-//! [`SOLVE_BUDGET`] solutions per resource, far more than are needed, an event is abandoned; the
-//! levels then stand until the next event.
+//! In a round, in which each resource that waits is solved once, no level falls below the least one
+//! that is not final yet, and in the next round this one becomes final. So two rounds for each
+//! resource are enough. A long chain of resources, each of which limits the next one, can need half
+//! a round for each.
+//!
+//! Levels are floating-point numbers; a relative change below [`TOLERANCE`] is ignored. If rounding
+//! errors cause [`SPARE_ROUNDS`] rounds more than are needed, an event is abandoned; the levels then
+//! stand until the next event.
 
 use std::collections::VecDeque;
 
@@ -34,8 +39,8 @@ use conset_ir::convert::{index, to_f64, to_u32};
 /// Relative change of a level that is ignored.
 const TOLERANCE: f64 = 1e-9;
 
-/// Solutions per resource after which an event is abandoned.
-const SOLVE_BUDGET: usize = 64;
+/// Rounds beyond those that exact levels need, after which an event is abandoned.
+const SPARE_ROUNDS: usize = 64;
 
 /// The resources and streams of one phase, each numbered from 0.
 #[derive(Debug)]
@@ -136,9 +141,10 @@ impl MaxMinShare {
         self.bottlenecks[index(stream)].least
     }
 
-    /// Makes all rates fair again and returns the streams whose rate may have changed.
+    /// Makes all rates fair again and returns the active streams whose rate may have changed.
     pub(crate) fn settle(&mut self, changed: &mut Vec<u32>) {
-        let mut budget = SOLVE_BUDGET * self.capacities.len();
+        let resources = self.capacities.len();
+        let mut budget = resources * (2 * resources + SPARE_ROUNDS);
         while let Some(resource) = self.queue.pop_front() {
             self.is_queued[index(resource)] = false;
             if budget > 0 {
@@ -277,20 +283,52 @@ mod tests {
 
     #[test]
     fn streams_with_a_bottleneck_elsewhere_leave_capacity() {
-        // Two streams at resource 0; one of them also uses resource 1, which three share.
-        let paths = lists(&[vec![0], vec![0, 1], vec![1], vec![1]]);
-        let mut shares = MaxMinShare::new(vec![1.0, 1.0], paths);
+        // Two streams at resource 0; one of them also uses resource 1, which three share. The
+        // second machine is one of the slowest.
+        for capacity in [1.0, 1e-9] {
+            let paths = lists(&[vec![0], vec![0, 1], vec![1], vec![1]]);
+            let mut shares = MaxMinShare::new(vec![capacity; 2], paths);
+            let mut changed = Vec::new();
+            (0..4).for_each(|s| shares.add(s));
+            shares.settle(&mut changed);
+            assert_eq!(changed.len(), 4);
+            let is = |rate: f64, expected: f64| (rate / capacity - expected).abs() < 1e-9;
+            let third = 1.0 / 3.0;
+            assert!(is(shares.rate(1), third) && is(shares.rate(0), 2.0 * third));
+            shares.remove(3);
+            shares.settle(&mut changed);
+            assert!((0..3).all(|stream| is(shares.rate(stream), 0.5)));
+        }
+    }
+
+    #[test]
+    fn one_of_two_equal_bottlenecks_passes_on_what_it_cannot_use() {
+        // Stream 0 has rate 1 at both of its resources. When stream 2 ends, the second one still
+        // limits it, so stream 1 has the rest of the first one.
+        let paths = lists(&[vec![0, 1], vec![0], vec![0], vec![1]]);
+        let mut shares = MaxMinShare::new(vec![3.0, 2.0], paths);
         let mut changed = Vec::new();
         (0..4).for_each(|s| shares.add(s));
         shares.settle(&mut changed);
-        assert_eq!(changed.len(), 4);
-        let third = 1.0 / 3.0;
-        assert!(
-            (shares.rate(1) - third).abs() < 1e-9 && (shares.rate(0) - 2.0 * third).abs() < 1e-9
-        );
-        shares.remove(3);
+        assert_eq!([0, 1, 2, 3].map(|s| shares.rate(s)), [1.0; 4]);
+        shares.remove(2);
         shares.settle(&mut changed);
-        assert_eq!((shares.rate(0), shares.rate(1), shares.rate(2)), (0.5, 0.5, 0.5));
+        assert_eq!([0, 1, 3].map(|s| shares.rate(s)), [1.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn rates_along_a_long_chain_depend_on_its_first_resource() {
+        // Stream i uses resources i and i + 1. Each resource knows its level only when the one
+        // before it does, and the last ones are solved first.
+        let streams = 200;
+        let paths: Vec<Vec<u32>> = (0..streams).map(|i| vec![i, i + 1]).collect();
+        let capacities = (0..=streams).map(|i| f64::from(2 * i + 1)).collect();
+        let mut shares = MaxMinShare::new(capacities, lists(&paths));
+        (0..streams).rev().for_each(|s| shares.add(s));
+        shares.settle(&mut Vec::new());
+        for s in 0..streams {
+            assert!((shares.rate(s) - f64::from(s + 1)).abs() < 1e-6, "{s} {}", shares.rate(s));
+        }
     }
 
     proptest! {
