@@ -113,7 +113,7 @@ struct StreamState {
 }
 
 /// The stage of a stream. Its next event brings it to the next stage.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 enum StreamStage {
     #[default]
     Opening,
@@ -268,7 +268,7 @@ impl<'a> FluidRun<'a> {
         for &stream in &changed {
             let rate = self.rates.rate(stream);
             let state = &mut self.streams[index(stream)];
-            if state.stage != StreamStage::Flowing || state.rate == rate {
+            if state.rate == rate {
                 continue;
             }
             state.left = (state.left - (self.now - state.since) * state.rate).max(0.0);
@@ -327,9 +327,7 @@ impl<'a> FluidRun<'a> {
 
     /// Moves a stream to its next stage.
     fn advance(&mut self, stream: u32) {
-        let state = &mut self.streams[index(stream)];
-        state.event += 1;
-        match state.stage {
+        match self.streams[index(stream)].stage {
             StreamStage::Opening => self.start_flow(stream),
             StreamStage::Flowing => self.finish_sending(stream),
             StreamStage::Draining => self.finish(stream),
