@@ -135,7 +135,19 @@ mod tests {
         let (costs, p) = (StreamCosts::new(&machine), machine.parameters());
         let clocks = |a, b| costs.stream(&Connection::new(CellId(a), CellId(b), 1)).of(10);
         let inside = u64::from(p.stream_setup + 10 * p.access_clocks_per_word);
-        assert_eq!([clocks(0, 2), clocks(4, 3)], [inside; 2]);
+        assert_eq!([clocks(0, 2), clocks(2, 0), clocks(4, 3)], [inside; 3]);
         assert_eq!([clocks(0, 3), clocks(5, 2)], [inside + u64::from(p.network_overhead); 2]);
+    }
+    #[test]
+    fn only_nodes_have_software_to_wait_for() {
+        let has_overhead = |spec, clocks| {
+            let machine = Machine::from_spec(spec).unwrap();
+            let mut parameters = machine.parameters().clone();
+            (parameters.network_overhead, parameters.network_clocks_per_word) = (clocks, 9);
+            StreamCosts::new(&machine.with_parameters(parameters).unwrap()).has_overhead()
+        };
+        // The links between the nodes of the cluster are slow, so nodes matter without it, too.
+        let cases = [("cluster:2x3", 9), ("cluster:2x3", 0), ("iwarp", 9)];
+        assert_eq!(cases.map(|(spec, clocks)| has_overhead(spec, clocks)), [true, false, false]);
     }
 }

@@ -466,5 +466,6 @@ mod tests {
         assert_eq!([rounded_down(1e12 - 0.5), rounded_up(1e12 + 0.5)], [1_000_000_000_000; 2]);
         assert_eq!(rounded_down(1e12 - 1.5), 999_999_999_999);
         assert_eq!([rounded_up(-1.0), rounded_up(1e30)], [0, u64::MAX]);
+        assert_eq!(whole_clocks(64f64.exp2()), u64::MAX);
     }
 }
