@@ -264,3 +264,99 @@ fn loaded_is_at_the_bound_without_contention() {
         assert!(clocks * 100 <= bound * 102, "{density} %: {clocks} of {bound}");
     }
 }
+
+/// Nodes of cells with these software clocks and rates.
+fn nodes(spec: &str, duplex: Duplex) -> Arc<Machine> {
+    machine_with(spec, |p| {
+        (p.c_send, p.c_receive, p.network_overhead) = (100, 70, 11);
+        (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+        (p.network_clocks_per_word, p.message_extra_words) = (9, 4);
+        (p.duplex, p.channel_depth) = (duplex, 4);
+    })
+}
+
+#[test]
+fn the_busiest_cell_bounds_the_clocks() {
+    use Protocol::{Rendezvous, Standing};
+    // Cell 0 sends two messages, one of them to another node, and receives one from there.
+    let mixed = &[(0, 1, 10), (0, 1, 5), (0, 2, 20), (3, 0, 8)][..];
+    let to_one = &[(1, 0, 100), (3, 0, 100)][..];
+    let short = &[(0, 1, 1), (0, 2, 1), (1, 0, 1)][..];
+    let (full, half) = (Duplex::Full, Duplex::Half);
+    let (sent, received) = (35, 8);
+    for (protocol, duplex, ends, direct, any) in [
+        (
+            Rendezvous,
+            full,
+            mixed,
+            3 * 170 + 2 * 22 + (sent + received + 3 * 4) * 5,
+            2 * 170 + (sent + received + 2 * 4) * 5,
+        ),
+        // The last word of each message leaves at the rate of the agent.
+        (
+            Standing,
+            full,
+            mixed,
+            2 * 100 + 11 + (sent + 2 * 4 - 2) * 5 + 2 * 3,
+            100 + (sent + 4 - 1) * 5 + 3,
+        ),
+        (
+            Standing,
+            half,
+            mixed,
+            2 * 100 + 70 + 2 * 11 + sent * 5 + received * 3,
+            100 + 70 + sent * 5 + received * 3,
+        ),
+        (Standing, full, to_one, 2 * 70 + 11 + (200 + 2 * 4) * 3, 70 + (200 + 4) * 3),
+        // Software of all messages.
+        (Standing, full, short, 2 * 100 + 70 + 11, 100 + 70),
+    ] {
+        let (machine, set) = (nodes("cluster:2x2", duplex), set(ends));
+        let found = [least_clocks_direct, least_clocks].map(|f| f(&machine, &set, protocol));
+        assert_eq!(found, [direct, any], "{protocol:?} {duplex:?} {ends:?}");
+    }
+}
+
+#[test]
+fn messages_between_nodes_take_longer() {
+    let machine = nodes("cluster:2x2", Duplex::Full);
+    let clocks = |protocol, target| {
+        let mut route = |from, to, links: &mut Vec<LinkId>| links.extend(way(&machine, from, to));
+        let set = set(&[(0, target, 10)]);
+        predict(&plan(&machine, &set, &[4], StepOrder::Linear), protocol, &mut route)
+    };
+    // Software, two links, and the words with header and trailer, at the rate of the slowest link.
+    assert_eq!(clocks(Protocol::Rendezvous, 1), 170 + 2 * 5 + 14 * 5);
+    assert_eq!(clocks(Protocol::Rendezvous, 2), 170 + 2 * 11 + 4 * 5 + 14 * 9);
+    // The words behind the header wait in the network while the software of the receiver runs.
+    assert_eq!(clocks(Protocol::Standing, 1), 100 + 3 + 2 * 5 + 70 + 13 * 5 + 3);
+    assert_eq!(clocks(Protocol::Standing, 2), 100 + 3 + 4 * 5 + 70 + 2 * 11 + 13 * 9 + 3);
+}
+
+#[test]
+fn nodes_exchange_one_message_between_leaders() {
+    let messages = |spec: &str, set: &ConnectionSet| {
+        let machine = nodes(spec, Duplex::Full);
+        let levels = Levels::of_spec(&machine, LevelsSpec::parse("nodes/linear").unwrap()).unwrap();
+        let set = Arc::new(set.clone());
+        let steps = levels.plan(&machine, &set, Protocol::Standing, &mut |_, _, _| ()).unwrap();
+        deliver(&steps);
+        let ends = steps.messages().iter().map(|m| (m.source.0, m.target.0, m.words()));
+        ends.collect::<Vec<_>>()
+    };
+    // Cell 1 has most words for the other node. There cell 3 has as many as cell 5.
+    let set = set(&[(0, 3, 8), (1, 4, 1), (1, 5, 8), (2, 0, 7)]);
+    let mut found = messages("cluster:2x3", &set);
+    found.sort_unstable();
+    assert_eq!(found, [(0, 1, 8), (1, 3, 17), (2, 0, 7), (3, 4, 1), (3, 5, 8)]);
+    // A cell leads for one other node at most if the node has enough cells.
+    let between: Vec<_> = messages("cluster:3x3", &all_to_all(9, 2))
+        .into_iter()
+        .filter(|&(source, target, _)| source / 3 != target / 3)
+        .collect();
+    let mut senders: Vec<u32> = between.iter().map(|message| message.0).collect();
+    senders.sort_unstable();
+    senders.dedup();
+    assert_eq!((between.len(), senders.len()), (6, 6), "{between:?}");
+    assert!(between.iter().all(|message| message.2 == 9 * 2), "{between:?}");
+}
