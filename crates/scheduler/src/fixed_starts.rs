@@ -296,4 +296,76 @@ mod tests {
         assert_eq!(starts([Some(10), Some(0), None, None]), None);
         assert_eq!(starts([Some(0), None, None, Some(10)]), None);
     }
+    /// The starts that backfilling gives to streams of these ends and words, all of them over one link.
+    fn backfilled(
+        ends: &[(u32, u32, u32)],
+        order: Vec<(ConnectionId, ConnectionId)>,
+        rules: &[StartRule],
+    ) -> Option<Vec<u64>> {
+        let machine = Arc::new(Machine::from_spec("ring:6").unwrap());
+        let rows = ends.iter().map(|&(s, t, words)| Connection::new(CellId(s), CellId(t), words));
+        let set = ConnectionSet::new("s", rows.collect()).unwrap().with_order(order).unwrap();
+        let mut phase = PhaseRoutes::new();
+        for (id, connection) in set.iter() {
+            let cells = [connection.source, connection.target];
+            let link = machine.links_between(cells[0], cells[1]).next().unwrap();
+            phase.push(id, connection.words, &cells, &[link], &[ChannelId(0); 2]).unwrap();
+        }
+        let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
+        let times = backfill(&routing, &[rules.to_vec()]).pop().flatten()?;
+        Some(times.slots.iter().map(|slot| slot.start).collect())
+    }
+
+    #[test]
+    fn streams_without_a_start_take_the_time_that_is_left() {
+        use StartRule::{Any, Fixed, Preferred};
+        let x = ConnectionId;
+        // A fixed start goes before a longer stream of the same sender, or receiver.
+        assert_eq!(
+            backfilled(&[(0, 1, 99), (0, 1, 10)], vec![], &[Any, Fixed(0)]),
+            Some(vec![20, 0])
+        );
+        assert_eq!(
+            backfilled(&[(0, 1, 99), (2, 1, 10)], vec![], &[Any, Fixed(0)]),
+            Some(vec![20, 0])
+        );
+        // A successor that is longer goes later all the same, 4 clocks after the last word is sent.
+        let pair = [(0, 1, 10), (2, 3, 99)];
+        assert_eq!(backfilled(&pair, vec![(x(0), x(1))], &[Any, Any]), Some(vec![0, 24]));
+        // A start is preferred if the agents have time, and predecessors have ended.
+        let same = [(0, 1, 10), (0, 1, 10)];
+        assert_eq!(backfilled(&same, vec![], &[Fixed(0), Preferred(50)]), Some(vec![0, 50]));
+        assert_eq!(backfilled(&same, vec![], &[Fixed(0), Preferred(10)]), Some(vec![0, 20]));
+        for (preferred, start) in [(23, 24), (24, 24), (25, 25)] {
+            let rules = [Fixed(0), Preferred(preferred)];
+            assert_eq!(backfilled(&pair, vec![(x(0), x(1))], &rules), Some(vec![0, start]));
+        }
+    }
+
+    #[test]
+    fn early_starts_keep_the_order_of_an_agent() {
+        let connect = |s, t| Connection::new(CellId(s), CellId(t), 10);
+        let rows = vec![connect(0, 1), connect(0, 5)];
+        let set = Arc::new(ConnectionSet::new("s", rows).unwrap());
+        let starts = |timed_starts, given: [u64; 2]| {
+            let machine = Machine::from_spec("ring:6").unwrap();
+            let mut parameters = machine.parameters().clone();
+            parameters.timed_starts = timed_starts;
+            let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+            let mut phase = PhaseRoutes::new();
+            for (id, connection) in set.iter() {
+                let cells = [connection.source, connection.target];
+                let link = machine.links_between(cells[0], cells[1]).next().unwrap();
+                phase.push(id, 10, &cells, &[link], &[ChannelId(0); 2]).unwrap();
+            }
+            let routing = Routing::new(machine, set.clone(), vec![phase]).unwrap();
+            let tables = with_early_starts(vec![with_starts(routing, &[given.to_vec()]).unwrap()]);
+            let of = |table: &Timetable| [0, 1].map(|row| table.phases()[0].slots[row].start);
+            tables.iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(0, [0, 20]), [[0, 20]]);
+        // At equal starts the first connection is the first.
+        assert_eq!(starts(1, [0, 20]), [[0, 20], [0, 0]]);
+        assert_eq!(starts(1, [20, 0]), [[20, 0], [1, 0]]);
+    }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use common::{Numbers, machine, machine_with, set, way};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Protocol, Steps};
 use conset_scheduler::steps::{
-    Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct, predict,
+    Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct,
+    message_clocks, predict,
 };
 
 fn all_to_all(cells: u32, words: u32) -> ConnectionSet {
@@ -319,18 +320,26 @@ fn the_busiest_cell_bounds_the_clocks() {
 
 #[test]
 fn messages_between_nodes_take_longer() {
-    let machine = nodes("cluster:2x2", Duplex::Full);
-    let clocks = |protocol, target| {
+    let clocks = |protocol, duplex, source, target| {
+        let machine = nodes("cluster:2x2", duplex);
         let mut route = |from, to, links: &mut Vec<LinkId>| links.extend(way(&machine, from, to));
-        let set = set(&[(0, target, 10)]);
+        let set = set(&[(source, target, 10)]);
         predict(&plan(&machine, &set, &[4], StepOrder::Linear), protocol, &mut route)
     };
+    let (full, half) = (Duplex::Full, Duplex::Half);
     // Software, two links, and the words with header and trailer, at the rate of the slowest link.
-    assert_eq!(clocks(Protocol::Rendezvous, 1), 170 + 2 * 5 + 14 * 5);
-    assert_eq!(clocks(Protocol::Rendezvous, 2), 170 + 2 * 11 + 4 * 5 + 14 * 9);
+    assert_eq!(clocks(Protocol::Rendezvous, full, 2, 3), 170 + 2 * 5 + 14 * 5);
+    assert_eq!(clocks(Protocol::Rendezvous, full, 0, 2), 170 + 2 * 11 + 4 * 5 + 14 * 9);
     // The words behind the header wait in the network while the software of the receiver runs.
-    assert_eq!(clocks(Protocol::Standing, 1), 100 + 3 + 2 * 5 + 70 + 13 * 5 + 3);
-    assert_eq!(clocks(Protocol::Standing, 2), 100 + 3 + 4 * 5 + 70 + 2 * 11 + 13 * 9 + 3);
+    let (inside, between) = (2 * 5 + 70 + 13 * 5 + 3, 4 * 5 + 70 + 2 * 11 + 13 * 9 + 3);
+    assert_eq!(clocks(Protocol::Standing, full, 2, 3), 100 + 3 + inside);
+    assert_eq!(clocks(Protocol::Standing, full, 0, 2), 100 + 3 + between);
+    // With half duplex the processor copies the words first.
+    assert_eq!(clocks(Protocol::Standing, half, 2, 3), 100 + 10 * 5 + 3 + inside);
+    let machine = nodes("cluster:2x2", full);
+    let [rendezvous, standing] = [Protocol::Rendezvous, Protocol::Standing];
+    assert_eq!(message_clocks(&machine, rendezvous, 10), 170 + 14 * 5);
+    assert_eq!(message_clocks(&machine, standing, 10), 100 + 14 * 5);
 }
 
 #[test]

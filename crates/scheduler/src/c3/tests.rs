@@ -191,3 +191,27 @@ fn a_networks_parameters_are_exact() {
     let graph = Machine::new("g", graph, parameters, vec![], vec![]).unwrap();
     assert_eq!(C3Machine::of_network(&graph, 512, 8.0), None);
 }
+
+#[test]
+fn protocols_have_names() {
+    for (name, protocol) in C3Protocol::ALL {
+        assert_eq!((protocol.name(), C3Protocol::parse(name)), (name, Some(protocol)));
+    }
+    assert_eq!(C3Protocol::parse("sf"), None);
+}
+
+#[test]
+fn a_machine_has_the_set_up_and_protocol_of_its_messages() {
+    let of = |protocol, packet_bytes| {
+        let machine = Machine::from_spec("mesh:4x4").unwrap();
+        let mut p = machine.parameters().clone();
+        (p.protocol, p.c_send, p.c_receive, p.word_bytes) = (protocol, 30, 10, 4);
+        (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+        let machine = machine.with_parameters(p).unwrap();
+        (C3Machine::setup_of(&machine, packet_bytes), C3Protocol::of_machine(&machine))
+    };
+    // The software of the sender, in packets of four words, or five.
+    assert_eq!(of(Protocol::Standing, 16), (30.0 / 20.0, C3Protocol::WormholeNonblocking));
+    assert_eq!(of(Protocol::Rendezvous, 16), (40.0 / 20.0, C3Protocol::WormholeBlocking));
+    assert_eq!(of(Protocol::Standing, 17).0, 30.0 / 25.0);
+}
