@@ -445,3 +445,30 @@ fn a_phase_model_without_starts_counts_no_latencies() {
     assert_eq!(finish(0, 5), finish(0, 0));
     assert!(finish(1, 5)[0] > finish(0, 0)[0] + 5.0);
 }
+
+#[test]
+fn a_phase_model_knows_the_rate_of_every_link() {
+    // Links of a node take 5 clocks for a word, those between nodes 9.
+    let machine = machine_with("cluster:2x2", |p| {
+        (p.access_clocks_per_word, p.link_clocks_per_word) = (3, 5);
+        (p.network_clocks_per_word, p.network_overhead, p.stream_setup) = (9, 0, 0);
+    });
+    let set = set(&[(0, 1, 10), (0, 2, 10)]);
+    let mut edges: Vec<(CellId, CellId)> = machine
+        .cells()
+        .flat_map(|cell| machine.outgoing(cell))
+        .map(|&link| (machine.link(link).source, machine.link(link).target))
+        .collect();
+    edges.sort_unstable();
+    let mut model = PhaseModel::new(&machine, &set, &vec![1; edges.len()]);
+    let clocks = set.iter().map(|(connection, ends)| {
+        let path: Vec<u32> = common::way(&machine, ends.source, ends.target)
+            .into_iter()
+            .map(|link| (machine.link(link).source, machine.link(link).target))
+            .map(|ends| edges.binary_search(&ends).unwrap() as u32)
+            .collect();
+        let stream = ModelStream { connection, words: 10, edges: &path, start: 0 };
+        model.finish_times([stream].into_iter())[0]
+    });
+    assert_eq!(clocks.collect::<Vec<f64>>(), [50.0, 90.0]);
+}
