@@ -138,6 +138,7 @@ mod tests {
         assert_eq!([clocks(0, 2), clocks(2, 0), clocks(4, 3)], [inside; 3]);
         assert_eq!([clocks(0, 3), clocks(5, 2)], [inside + u64::from(p.network_overhead); 2]);
     }
+
     #[test]
     fn only_nodes_have_software_to_wait_for() {
         let has_overhead = |spec, clocks| {

@@ -296,6 +296,7 @@ mod tests {
         assert_eq!(starts([Some(10), Some(0), None, None]), None);
         assert_eq!(starts([Some(0), None, None, Some(10)]), None);
     }
+
     /// The starts that backfilling gives to streams of these ends and words, all of them over one link.
     fn backfilled(
         ends: &[(u32, u32, u32)],
