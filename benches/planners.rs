@@ -8,7 +8,7 @@
 //!                                                                      # the table of docs/planners.md
 //! $ cargo run --release -p conset-benches --bin planners -- --wide     # every family on every machine up to 256 cells
 //! $ cargo run --release -p conset-benches --bin planners -- transpose:torus:8x8:2048 ...  # sets of one's own
-//! $ cargo run --release -p conset-benches --bin planners -- --ablation [--self-timed]     # every planner has its turn
+//! $ cargo run --release -p conset-benches --bin planners -- --ablation                    # every planner has its turn
 //! ```
 //!
 //! Clocks are the fabric's, every word checked, on machines with the parameters of `iwarp`, with
@@ -101,12 +101,12 @@ struct Band {
 }
 
 /// A case as it is typed: family, machine, words.
-fn typed(text: &str) -> Option<Case> {
+fn typed(text: &str, timed: bool) -> Option<Case> {
     let (family, rest) = text.split_once(':')?;
     let (spec, words) = rest.rsplit_once(':')?;
     let family = FAMILIES.into_iter().find(|&name| name == family)?;
     Machine::from_spec(spec).ok()?;
-    Some(case(family, spec, words.parse().ok().filter(|&words| words > 0)?, true))
+    Some(case(family, spec, words.parse().ok().filter(|&words| words > 0)?, timed))
 }
 
 fn case(family: &'static str, spec: &str, words: u32, timed: bool) -> Case {
@@ -130,12 +130,12 @@ fn sample(machines: &[&str], timed: bool) -> Vec<Case> {
 }
 
 /// Every family on every machine, each with one of the numbers of words.
-fn wide() -> Vec<Case> {
+fn wide(timed: bool) -> Vec<Case> {
     let machines: Vec<&str> = MACHINES.into_iter().chain(LARGER).collect();
     let mut cases = Vec::new();
     for (turn, spec) in machines.into_iter().enumerate() {
         for (row, name) in FAMILIES.into_iter().enumerate() {
-            cases.push(case(name, spec, WORDS[(row + 3 * turn + turn / 4) % WORDS.len()], true));
+            cases.push(case(name, spec, WORDS[(row + 3 * turn + turn / 4) % WORDS.len()], timed));
         }
     }
     cases
@@ -329,7 +329,7 @@ struct Arguments {
     #[arg(long, conflicts_with = "sets")]
     ablation: bool,
     /// Use machines without timed starts.
-    #[arg(long, requires = "ablation")]
+    #[arg(long, conflicts_with_all = ["check", "bless"])]
     self_timed: bool,
     /// Sets to measure instead of the stored sample, as FAMILY:MACHINE:WORDS.
     sets: Vec<String>,
@@ -339,11 +339,12 @@ struct Arguments {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = <Arguments as clap::Parser>::parse();
     let known = || format!("expected FAMILY:MACHINE:WORDS, FAMILY one of {}", FAMILIES.join(", "));
-    let typed: Option<Vec<Case>> = arguments.sets.iter().map(|text| typed(text)).collect();
+    let timed = !arguments.self_timed;
+    let typed: Option<Vec<Case>> = arguments.sets.iter().map(|text| typed(text, timed)).collect();
     let cases = match typed.ok_or_else(known)? {
-        cases if cases.is_empty() && arguments.wide => wide(),
-        cases if cases.is_empty() && arguments.ablation => sample(&HELD_OUT, !arguments.self_timed),
-        cases if cases.is_empty() => sample(&MACHINES, true),
+        cases if cases.is_empty() && arguments.wide => wide(timed),
+        cases if cases.is_empty() && arguments.ablation => sample(&HELD_OUT, timed),
+        cases if cases.is_empty() => sample(&MACHINES, timed),
         cases => cases,
     };
     let attempts = arguments.ablation.then_some(ATTEMPTS);

@@ -16,7 +16,7 @@
 //! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phase_pathfinder`]: phases and routes by negotiated congestion over channels, from the bound upwards |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's algorithm, then `load_annealing`: simulated annealing balances the loads of its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: assigns time slots to the connections of one cell and shifts them for the others |
-//! | [`Planner::DensePathfinder`] | large sets of long routes, on machines with timed starts | [`dense_pathfinder`]: negotiated congestion over all phases; streams share links |
+//! | [`Planner::DensePathfinder`] | large sets of long routes | [`dense_pathfinder`]: negotiated congestion over all phases; streams share links |
 //! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: packs one phase after the other; negotiated congestion for the last ones |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
@@ -72,8 +72,7 @@ pub enum Planner {
     /// Time slots for the connections of one cell of a torus, shifted for the other cells; for
     /// machines with timed starts.
     TranslationSlots,
-    /// Phases and shortest routes by negotiated congestion, for large sets of long routes on
-    /// machines with timed starts.
+    /// Phases and shortest routes by negotiated congestion, for large sets of long routes.
     DensePathfinder,
     /// Packs one phase after the other, for large sets on machines with timed starts.
     WindowedPathfinder,

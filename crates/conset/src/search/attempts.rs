@@ -25,7 +25,8 @@ const ANNEALED_CONNECTIONS: usize = 1 << 13;
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
-/// Connections above which the planners for large sets are tried on machines with timed starts.
+/// Connections above which the planners for large sets are tried: the dense pathfinder on all machines, the
+/// windowed one on those with timed starts.
 const PACKED: usize = 1 << 12;
 
 /// Connections up to which slots are negotiated.
@@ -85,7 +86,8 @@ pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
 /// exchange if all connections are single words. Local search comes last; it is left out where
 /// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
 /// timed starts the edge coloring, which takes long for large sets without a plan, follows the
-/// round pathfinder.
+/// round pathfinder. On others the dense pathfinder precedes the phase pathfinder, which takes longer
+/// and seldom does better.
 pub(super) fn standard_attempts(
     machine: &Machine,
     set: &ConnectionSet,
@@ -106,9 +108,11 @@ pub(super) fn standard_attempts(
     let negotiations = if set.len() <= SEARCHED { NEGOTIATIONS } else { 1 };
     let negotiations = (0..negotiations).map(|seed| plan(Planner::RoundPathfinder, seed));
     let slots = (timed && set.len() <= SLOTS).then_some(once(Planner::SlotPathfinder));
-    let packers = [Planner::DensePathfinder, Planner::WindowedPathfinder].map(once);
-    let packers = packers.into_iter().filter(|_| timed && set.len() > PACKED);
-    let slots = packers.chain(slots);
+    let packed = set.len() > PACKED;
+    let dense = packed.then_some(once(Planner::DensePathfinder));
+    let windowed = (timed && packed).then_some(once(Planner::WindowedPathfinder));
+    let (late_dense, early_dense) = if timed { (dense, None) } else { (None, dense) };
+    let slots = late_dense.into_iter().chain(windowed).chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
     let aapc = Some(once(Planner::Aapc));
     // Single words need no rounds: translation slots start them at single clocks.
@@ -117,7 +121,8 @@ pub(super) fn standard_attempts(
     let torus = one_phase.chain(invariant.into_iter().flatten());
     match objective {
         Objective::Time if sparse => {
-            torus.chain([once(Planner::PhasePathfinder)]).chain(slots).chain(annealings).collect()
+            let phases = [once(Planner::PhasePathfinder)];
+            torus.chain(early_dense).chain(phases).chain(slots).chain(annealings).collect()
         }
         Objective::Time => {
             let large = set.len() > SEARCHED;
@@ -132,6 +137,7 @@ pub(super) fn standard_attempts(
                 .chain(negotiations)
                 .chain(coloring.filter(|_| timed))
                 .chain([once(Planner::PreemptiveList)])
+                .chain(early_dense)
                 .chain(phases.clone().filter(|_| large))
                 .chain(slots)
                 .chain(phases.filter(|_| !large))

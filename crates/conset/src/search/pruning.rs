@@ -31,8 +31,9 @@ const AAPC_AT_BOUND: f64 = 1.01;
 /// the clocks: other planners may find fewer.
 const MANY_PHASES: u64 = 20;
 
-/// The ratio to the bound below which a plan of a large set is good, before its phases were packed
-/// and after that.
+/// The ratio to the bound below which a plan of a large set is good: if no planner packs its phases,
+/// before one has, and after that.
+const GOOD_LARGE: f64 = 1.35;
 const GOOD_UNPACKED: f64 = 1.1;
 const GOOD_PACKED: f64 = 1.6;
 
@@ -109,7 +110,7 @@ impl PlanSearch<'_> {
             0..=SEARCHED => 1.03,
             _ if self.has_single_word_starts() => GOOD_SINGLE_WORDS,
             _ if set.len() > CHECKED_AT_ONCE => match self.is_packed() {
-                None => 1.35,
+                None => GOOD_LARGE,
                 Some(false) => GOOD_UNPACKED,
                 Some(true) => GOOD_PACKED,
             },
@@ -235,18 +236,20 @@ impl PlanSearch<'_> {
     }
 
     /// Whether a planner for large sets has packed the phases; `None` if there is none among the
-    /// standard attempts. If the dense pathfinder declines, that is the windowed pathfinder.
+    /// standard attempts, or all have declined. If the dense pathfinder declines, that is the windowed
+    /// pathfinder.
     fn is_packed(&self) -> Option<bool> {
-        let is_packer = |step: SearchStep| {
-            matches!(step, SearchStep::Plan(Planner::DensePathfinder | Planner::WindowedPathfinder))
-        };
+        let packers = [Planner::DensePathfinder, Planner::WindowedPathfinder];
+        let is_packer = |step: SearchStep| packers.map(SearchStep::Plan).contains(&step);
         let turn = self.standard.iter().rposition(|attempt| is_packer(attempt.step))?;
-        let dense = Planner::DensePathfinder.name();
         let bound = self.task.bounds().clocks;
-        let is_good =
-            |trial: &Trial| trial.planner == dense && bound_ratio(trial.clocks, bound) < GOOD_DENSE;
-        let has_good = self.task.set().len() > WIDE && self.trials.iter().any(is_good);
-        Some(self.next > turn || has_good)
+        let mut plans =
+            self.trials.iter().filter(|t| packers.iter().any(|p| p.name() == t.planner));
+        if self.next > turn {
+            return plans.next().map(|_| true);
+        }
+        let is_good = |trial: &Trial| bound_ratio(trial.clocks, bound) < GOOD_DENSE;
+        Some(self.task.set().len() > WIDE && plans.any(is_good))
     }
 
     /// Clocks of the rounds of a plan, without pipeline latency, over the clocks that the bound
