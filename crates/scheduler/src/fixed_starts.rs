@@ -240,20 +240,27 @@ fn keeps(precedence: &PhasePrecedence, slots: &[Slot]) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use conset_ir::{CellId, ChannelId, Connection, ConnectionId, ConnectionSet};
-    use conset_ir::{LinkId, Machine, PhaseRoutes};
+    use conset_ir::{CellId, ChannelId, Connection, Machine};
 
     use super::*;
+
+    /// All connections in one phase, each over the link between its neighbouring cells.
+    fn over_single_links(machine: Arc<Machine>, set: Arc<ConnectionSet>) -> Routing {
+        let mut phase = PhaseRoutes::new();
+        for (id, connection) in set.iter() {
+            let cells = [connection.source, connection.target];
+            let link = machine.links_between(cells[0], cells[1]).next().unwrap();
+            phase.push(id, connection.words, &cells, &[link], &[ChannelId(0); 2]).unwrap();
+        }
+        Routing::new(machine, set, vec![phase]).unwrap()
+    }
 
     #[test]
     fn starts_are_kept_and_durations_added() {
         let machine = Arc::new(Machine::from_spec("ring:4").unwrap());
         let connection = Connection::new(CellId(0), CellId(1), 133);
         let set = Arc::new(ConnectionSet::new("s", vec![connection]).unwrap());
-        let mut phase = PhaseRoutes::new();
-        let cells = [CellId(0), CellId(1)];
-        phase.push(ConnectionId(0), 133, &cells, &[LinkId(0)], &[ChannelId(0); 2]).unwrap();
-        let routing = Routing::new(machine, set, vec![phase]).unwrap();
+        let routing = over_single_links(machine, set);
         let timetable = with_starts(routing.clone(), &[vec![10]]).unwrap();
         assert_eq!(timetable.phases()[0].slots, [Slot { start: 10, duration: 266 }]);
         assert_eq!(timetable.phases()[0].makespan, 276);
@@ -276,13 +283,7 @@ mod tests {
         let x = ConnectionId;
         let set = ConnectionSet::new("s", rows).unwrap();
         let set = set.with_order(vec![(x(0), x(1)), (x(1), x(2))]).unwrap();
-        let mut phase = PhaseRoutes::new();
-        for (row, (s, t)) in ends.into_iter().enumerate() {
-            let link = machine.links_between(CellId(s), CellId(t)).next().unwrap();
-            let cells = [CellId(s), CellId(t)];
-            phase.push(x(row as u32), 10, &cells, &[link], &[ChannelId(row as u32); 2]).unwrap();
-        }
-        let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
+        let routing = over_single_links(machine, Arc::new(set));
         let starts = |of: [Option<u64>; 4]| {
             let of = of.map(|start| start.map_or(StartRule::Any, StartRule::Fixed));
             let times = backfill(&routing, &[of.to_vec()]).pop().flatten()?;
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(starts([Some(0), None, None, Some(10)]), None);
     }
 
-    /// The starts that backfilling gives to streams of these ends and words, all of them over one link.
+    /// The starts that backfilling gives to streams of these ends and words.
     fn backfilled(
         ends: &[(u32, u32, u32)],
         order: Vec<(ConnectionId, ConnectionId)>,
@@ -306,13 +307,7 @@ mod tests {
         let machine = Arc::new(Machine::from_spec("ring:6").unwrap());
         let rows = ends.iter().map(|&(s, t, words)| Connection::new(CellId(s), CellId(t), words));
         let set = ConnectionSet::new("s", rows.collect()).unwrap().with_order(order).unwrap();
-        let mut phase = PhaseRoutes::new();
-        for (id, connection) in set.iter() {
-            let cells = [connection.source, connection.target];
-            let link = machine.links_between(cells[0], cells[1]).next().unwrap();
-            phase.push(id, connection.words, &cells, &[link], &[ChannelId(0); 2]).unwrap();
-        }
-        let routing = Routing::new(machine, Arc::new(set), vec![phase]).unwrap();
+        let routing = over_single_links(machine, Arc::new(set));
         let times = backfill(&routing, &[rules.to_vec()]).pop().flatten()?;
         Some(times.slots.iter().map(|slot| slot.start).collect())
     }
@@ -353,13 +348,7 @@ mod tests {
             let mut parameters = machine.parameters().clone();
             parameters.timed_starts = timed_starts;
             let machine = Arc::new(machine.with_parameters(parameters).unwrap());
-            let mut phase = PhaseRoutes::new();
-            for (id, connection) in set.iter() {
-                let cells = [connection.source, connection.target];
-                let link = machine.links_between(cells[0], cells[1]).next().unwrap();
-                phase.push(id, 10, &cells, &[link], &[ChannelId(0); 2]).unwrap();
-            }
-            let routing = Routing::new(machine, set.clone(), vec![phase]).unwrap();
+            let routing = over_single_links(machine, set.clone());
             let tables = with_early_starts(vec![with_starts(routing, &[given.to_vec()]).unwrap()]);
             let of = |table: &Timetable| [0, 1].map(|row| table.phases()[0].slots[row].start);
             tables.iter().map(of).collect::<Vec<_>>()

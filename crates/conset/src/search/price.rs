@@ -211,19 +211,20 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         Some(clocks) if !sharing_may_gain(&tables[0], clocks) => tables,
         _ => fixed_starts::with_early_starts(tables),
     };
-    let clocks = |table: &Timetable| {
-        if pricing.on_fabric {
-            return measured(table);
+    let clocks = |(row, table): (usize, &Timetable)| match &exact {
+        _ if pricing.on_fabric => measured(table),
+        Some(exact) if row == 0 => Ok(exact.clone()),
+        Some(exact) => {
+            let certain = |(&exact, predicted)| match predicted < certain_gain(exact) {
+                true => predicted,
+                false => exact,
+            };
+            Ok(exact.iter().zip(predicted(table)).map(certain).collect())
         }
-        Ok(predict::predict(table).phases.iter().map(|phase| phase.clocks).collect())
+        None => Ok(predicted(table).collect()),
     };
-    let prices: Vec<_> = tables.par_iter().map(clocks).collect();
-    let mut prices = prices.into_iter().collect::<Result<Vec<Vec<u64>>, _>>()?;
-    if let (Some(exact), false) = (exact, pricing.on_fabric) {
-        for (predicted, exact) in prices[1..].iter_mut().flat_map(|p| p.iter_mut().zip(&exact)) {
-            *predicted = if *predicted < certain_gain(*exact) { *predicted } else { *exact };
-        }
-    }
+    let prices: Vec<_> = tables.par_iter().enumerate().map(clocks).collect();
+    let prices = prices.into_iter().collect::<Result<Vec<Vec<u64>>, _>>()?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();
@@ -243,6 +244,11 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         // Phases of checked timetables make a valid timetable.
         checked: pricing.on_fabric,
     })
+}
+
+/// The clocks of each phase by the cost model.
+fn predicted(table: &Timetable) -> impl Iterator<Item = u64> {
+    predict::predict(table).phases.into_iter().map(|phase| phase.clocks)
 }
 
 /// The clocks below which a phase in which streams share links is predicted to be shorter, and is:
