@@ -44,6 +44,9 @@ pub const ORDERS: usize = 1 << 24;
 pub const SETS: usize = 1 << 16;
 /// Phases of a set.
 pub const PHASES: usize = 1 << 24;
+/// Cells and links that the proof of a bound by prices visits at most: the distinct sources of a set times the
+/// cells and links of its machine. Bounds that would need more are not claimed.
+pub const PRICE_SEARCH: usize = 1 << 24;
 /// Steps of a step plan.
 pub const STEPS: usize = 1 << 24;
 /// Pieces of all messages of a step plan together.

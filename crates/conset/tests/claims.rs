@@ -53,6 +53,22 @@ fn random(numbers: &mut Numbers, machine: &Machine, rows: u64, order: u64) -> Co
     set.with_order(pairs.collect()).unwrap()
 }
 
+#[test]
+fn prices_of_a_large_machine_are_a_proof() {
+    // All cells send to a neighbour, so that a proof visits the machine from each of them, and two blocks
+    // in the middle exchange so much that the channels around them decide.
+    let machine = Arc::new(Machine::from_spec("iwarp:32x32").unwrap());
+    let neighbours = (0..1024).map(|cell| (cell, cell / 32 * 32 + (cell + 1) % 32));
+    let block = |x: u32| (10..16).flat_map(move |y| (x..x + 6).map(move |x| 32 * y + x));
+    let blocks = block(8).flat_map(|a| block(14).flat_map(move |b| [(a, b), (b, a)]));
+    let set = pairs(neighbours.chain(blocks), 8);
+    let bounds = bounds(&machine, &set).unwrap().summary();
+    assert_eq!(bounds.phases_by, Binding::ChannelFlow);
+    let program = Program::new(vec![Arc::new(set)]).unwrap();
+    let compiled = Compiler::new(&machine).algorithm(Algorithm::Paper).compile(&program).unwrap();
+    assert_eq!(compiled.sets()[0].bounds.summary(), bounds);
+}
+
 fn pairs(pairs: impl Iterator<Item = (u32, u32)>, words: u32) -> ConnectionSet {
     let row = |(a, b)| Connection::new(CellId(a), CellId(b), words);
     ConnectionSet::new("s", pairs.filter(|(a, b)| a != b).map(row).collect()).unwrap()

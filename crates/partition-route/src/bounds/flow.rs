@@ -27,6 +27,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use conset_ir::convert::{index, to_f64, to_u32, truncate};
+use conset_ir::limits::PRICE_SEARCH;
 use conset_ir::{Binding, CellId, ConnectionSet, Lists, Machine, Witness};
 
 use super::{Bound, LoadBound, by_source, saturate};
@@ -178,7 +179,12 @@ impl<'a> LengthSearch<'a> {
     ) -> Option<Self> {
         let effort = if of_cells { PHASES } else { CLOCKS };
         let by_source = by_source(network.cells, set);
-        capacity.iter().any(|&capacity| capacity > 0).then(|| Self {
+        let sources = (0..to_u32(network.cells)).filter(|&cell| !by_source.of(cell).is_empty());
+        // The checker visits the whole machine from each source.
+        let links: u32 = network.links.iter().sum();
+        let proof = sources.count().saturating_mul(network.cells + index(links));
+        let is_possible = proof <= PRICE_SEARCH && capacity.iter().any(|&capacity| capacity > 0);
+        is_possible.then(|| Self {
             network,
             set,
             by_source,

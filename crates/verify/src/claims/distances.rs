@@ -4,7 +4,7 @@
 //! search from each source up to its farthest target. After [`HOP_SEARCH_BUDGET`] expanded cells,
 //! all further distances count as 1 hop, which is a valid lower bound. Prices need a search of the
 //! whole machine from each source, so nothing is proved by prices if that takes more than
-//! [`PRICE_SEARCH_BUDGET`] cells and links. (The search that finds the prices takes many times as
+//! [`PRICE_SEARCH`] cells and links. (The search that finds the prices takes many times as
 //! long.)
 
 use std::cmp::Reverse;
@@ -12,14 +12,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 use conset_ir::convert::{index, to_u32};
+use conset_ir::limits::PRICE_SEARCH;
 use conset_ir::{Connection, ConnectionSet, LinkId, Machine};
 
 use crate::live::Live;
 
 /// Cells that all searches for hops may expand.
 const HOP_SEARCH_BUDGET: usize = 1 << 30;
-/// Cells and links that all searches by prices may expand.
-const PRICE_SEARCH_BUDGET: usize = 1 << 22;
 
 /// Distances between the ends of the connections of a set.
 pub(super) struct ConnectionDistances<'a> {
@@ -149,10 +148,10 @@ impl<'a> ConnectionDistances<'a> {
         let cells = self.machine.cell_count();
         let by_source = || rows.chunk_by(|&a, &b| source(connections, a) == source(connections, b));
         let work = by_source().count().saturating_mul(cells + next.ends.len());
-        if work > PRICE_SEARCH_BUDGET {
+        if work > PRICE_SEARCH {
             return Err(format!(
                 "a proof by prices expands {work} cells and links, more than the limit of \
-                 {PRICE_SEARCH_BUDGET}"
+                 {PRICE_SEARCH}"
             ));
         }
         let mut travelled = 0u128;
