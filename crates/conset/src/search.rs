@@ -410,9 +410,6 @@ impl<'a> PlanSearch<'a> {
             let skipped = match planner {
                 Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_fragments(),
-                Planner::PhasePathfinder => {
-                    self.task.set().len() <= SEARCHED && !self.may_gain_by_phases()
-                }
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {

@@ -7,7 +7,7 @@
 //!
 //! * [`slot_pathfinder`]: negotiated congestion (PathFinder) over links, agents and channels in
 //!   time slots.
-//! * [`phase_pathfinder`]: negotiated congestion over the channels of cells in phases.
+//! * [`phase_pathfinder`]: negotiated congestion over channels, agents and links in phases.
 //! * [`dense_pathfinder`]: negotiated congestion over all phases of large sets, whose streams share
 //!   links.
 //! * [`windowed_pathfinder`]: packs one phase after the other, for large sets.

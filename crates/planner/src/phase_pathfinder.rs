@@ -1,26 +1,33 @@
-//! Negotiated congestion over the channels of cells, for plans of few phases.
+//! Negotiated congestion over channels, agents and links, for plans of few phases.
 //!
-//! For sets that need several phases of many short streams, such as halos: context switches take
-//! most of the time, and channels are scarce. Each connection gets a phase and a route. Routes may
-//! detour around full cells. The number of phases starts at the bound and grows when the
-//! negotiation stalls (`negotiation`).
+//! Each connection gets a phase and a route. Routes may detour around full cells. The number of phases
+//! starts at the bound and grows when the negotiation stalls (`negotiation`).
 //!
 //! A phase lasts as long as its busiest agent or link. Once channels suffice, agents and links are
-//! negotiated in the same way: each phase has a limit for them, which is lowered repeatedly. At the
-//! end the streams of each phase get start times (`timetable`).
+//! negotiated in the same way: each phase has a limit for them, which is lowered repeatedly, first in all
+//! phases and then in one after the other. There are two kinds of plans:
 //!
-//! Connections are not cut. Sets with an order or with required bandwidths or latencies are not
-//! supported.
+//! * For sets that need several phases of many short streams, such as halos, context switches take most of
+//!   the time. The streams of each phase get start times (`timetable`).
+//! * The streams of a phase share links. If no agent has two streams in a phase, a phase then takes little
+//!   longer than its busiest link, however long streams are, so such plans are made if agents have few
+//!   connections for the number of phases. Streams of one agent wait for each other, and each is delayed by
+//!   those that it meets, so phases with more of them take far longer than their links.
+//!
+//! Connections are not cut: halves of a connection are two streams of an agent. Sets with an order or with
+//! required bandwidths or latencies are not supported.
 
 mod negotiation;
 mod route;
 mod timetable;
 
+use std::cmp::Reverse;
+
 use conset_ir::convert::{index, to_u64};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::{Found, Plan, Stream};
+use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
 use negotiation::{PhaseNegotiation, RoutingOutcome};
 use timetable::PhaseTimetable;
@@ -41,16 +48,19 @@ pub struct PhaseConfig {
     pub history_most: u32,
     /// The share of history costs that is kept when limits change.
     pub history_kept: u32,
-    /// The cost of a port for each stream of average length in the phase.
-    pub even: u32,
+    /// The cost of a port for each stream of average length in the phase: while channels alone are
+    /// negotiated, and while limits are lowered. Streams of an agent in the same phase wait for each other,
+    /// which costs more than links tell.
+    pub even: [u32; 2],
     /// In a pass, one in `shaken` connections without a conflict is moved as well.
     pub shaken: u32,
     /// The number of phases in which a route is searched when a connection is placed.
     pub tries: u32,
     /// The maximum number of hops beyond the shortest route.
     pub detour: u16,
-    /// The number of passes without less overuse after which the negotiation has stalled.
-    pub patience: u32,
+    /// The number of passes without less overuse after which the negotiation has stalled: of channels alone,
+    /// and of lower limits.
+    pub patience: [u32; 2],
     /// The number of restarts of present costs without less overuse after which the search gives up
     /// a number of phases.
     pub cycles: u32,
@@ -62,8 +72,8 @@ pub struct PhaseConfig {
     pub rounds: u32,
     /// The same for the best division at the end.
     pub last_rounds: u32,
-    /// A set is declined if `switches` times the context switches of its bound take less than the
-    /// bound of time.
+    /// Streams get no starts if `switches` times the context switches of the bound take less than the bound
+    /// of time.
     pub switches: u64,
 }
 
@@ -76,13 +86,13 @@ impl Default for PhaseConfig {
             history: 20,
             history_most: 1 << 12,
             history_kept: 48,
-            even: 8,
+            even: [8, 512],
             shaken: 20,
             tries: 2,
             detour: 20,
-            patience: 24,
+            patience: [24, 60],
             cycles: 24,
-            whole_passes: 16,
+            whole_passes: 256,
             step: 8,
             rounds: 12,
             last_rounds: 150,
@@ -91,30 +101,51 @@ impl Default for PhaseConfig {
     }
 }
 
-/// The default work budget for a problem, in cells expanded by route searches.
+/// The default work budget for a problem, in cells expanded by route searches: in proportion to the
+/// connections, and a few seconds at most. Small sets get twice as much.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    (to_u64(problem.set.len()) * PER_CONNECTION).min(BUDGET)
+    let budget = to_u64(problem.set.len()) * PER_CONNECTION;
+    budget.max((2 * budget).min(BUDGET / 4)).min(BUDGET)
 }
 
 const PER_CONNECTION: u64 = 1 << 13;
 const BUDGET: u64 = 1 << 26;
 
+/// Connections up to which long streams get a phase for each stream of an agent. Slots and rounds do better
+/// for more.
+const SINGLE: usize = 3 << 10;
+
+/// Limits are lowered from loads of at most one in so many above the mean of all phases.
+const LONGER: u64 = 8;
+
 /// The maximum number of resources of all phases.
 const RESOURCES: u64 = 1 << 25;
 
-/// Plans a set with as few phases as possible.
+/// The plans of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhasePlans {
+    /// The best plan whose streams have starts at which they do not meet; `None` if context switches
+    /// take so little of the time that a longer phase is no loss.
+    pub with_starts: Option<Plan>,
+    /// Plans whose streams share links, without starts; the one with the least loads first. Their clocks are
+    /// those of the busiest agents and links, which is less than such phases take.
+    pub shared: Vec<Plan>,
+    /// The work done, in cells expanded.
+    pub work: u64,
+}
+
+/// Plans a set with as few phases as possible, or with a stream of each agent in each.
 ///
-/// Returns `None` if the set is empty or has an order or requirements, if few phases gain little,
-/// or if the budget was used up before a plan was found.
-pub fn plan(problem: &Problem<'_>, config: &PhaseConfig, budget: u64, seed: u64) -> Option<Found> {
+/// Returns `None` if the set is empty or has an order or requirements, if neither few phases gain much nor
+/// agents have few connections, or if the budget was used up before a plan was found.
+pub fn plans(
+    problem: &Problem<'_>,
+    config: &PhaseConfig,
+    budget: u64,
+    seed: u64,
+) -> Option<PhasePlans> {
     let set = problem.set;
     if !problem.is_plain() {
-        return None;
-    }
-    // Phases of the bound that are filled nearly are found late, and where switches take less than
-    // a part of the time a longer phase is no less good.
-    let switches = u64::from(problem.bounds.phases) * problem.switch;
-    if switches.saturating_mul(config.switches) < problem.bounds.clocks {
         return None;
     }
     let clocks: Vec<[u64; 2]> = set
@@ -123,25 +154,68 @@ pub fn plan(problem: &Problem<'_>, config: &PhaseConfig, budget: u64, seed: u64)
         .enumerate()
         .map(|(x, c)| [problem.clocks(x).of(c.words), u64::from(c.words) * problem.word_clocks])
         .collect();
-    let mut search = PhaseSearch { problem, config, budget, seed, best: None, work: 0 };
-    let settled = search.fewest(&clocks)?;
-    search.even(settled);
-    let PhaseSearch { best, work, .. } = search;
-    best.map(|plan| Found { plan, work })
+    // Where switches take only a part of the time, a few phases more are no loss, but idle links are, which
+    // starts leave between streams.
+    let switches = u64::from(problem.bounds.phases) * problem.switch;
+    let with_starts = switches.saturating_mul(config.switches) >= problem.bounds.clocks;
+    let degree = degree(problem);
+    let is_single = set.len() <= SINGLE && is_few(degree, index(problem.bounds.phases.max(1)));
+    if !with_starts && !is_single {
+        return None;
+    }
+    let mut search = PhaseSearch {
+        problem,
+        config,
+        clocks: &clocks,
+        budget,
+        seed,
+        degree,
+        with_starts,
+        best: None,
+        shared: Vec::new(),
+        work: 0,
+    };
+    let settled = search.fewest()?;
+    search.lower_all(settled);
+    let PhaseSearch { best, mut shared, work, .. } = search;
+    shared.sort_by_key(|plan| plan.clocks);
+    Some(PhasePlans { with_starts: best, shared, work })
+}
+
+/// Whether so many phases are worth a negotiation beside the fewest.
+fn is_few(phases: usize, fewest: usize) -> bool {
+    phases <= 2 * fewest
+}
+
+/// The greatest number of connections of a port.
+fn degree(problem: &Problem<'_>) -> usize {
+    let mut degrees = vec![0; problem.port_count];
+    for &[source, target] in &problem.ports {
+        degrees[index(source)] += 1;
+        degrees[index(target)] += usize::from(target != source);
+    }
+    degrees.into_iter().max().unwrap_or(0)
 }
 
 struct PhaseSearch<'a> {
     problem: &'a Problem<'a>,
     config: &'a PhaseConfig,
+    /// Clocks that a connection keeps its agents busy, and a link of its route.
+    clocks: &'a [[u64; 2]],
     budget: u64,
     seed: u64,
+    /// The greatest number of connections of a port.
+    degree: usize,
+    /// Whether streams get starts.
+    with_starts: bool,
     best: Option<Plan>,
+    shared: Vec<Plan>,
     work: u64,
 }
 
 impl<'a> PhaseSearch<'a> {
     /// Negotiates channels alone, from the bound upwards: the fewest phases that are found.
-    fn fewest(&mut self, clocks: &'a [[u64; 2]]) -> Option<PhaseNegotiation<'a>> {
+    fn fewest(&mut self) -> Option<PhaseNegotiation<'a>> {
         let each = self.problem.cell_count() + self.problem.port_count + self.problem.edge_count();
         let mut phases = index(self.problem.bounds.phases.max(1));
         let cycles = self.config.cycles;
@@ -149,21 +223,11 @@ impl<'a> PhaseSearch<'a> {
             if self.left() == 0 || to_u64(phases * each) > RESOURCES {
                 return None;
             }
-            let trial = |phases: usize, channel_capacity: u64| {
-                PhaseNegotiation::new(
-                    self.problem,
-                    self.config,
-                    clocks,
-                    phases,
-                    channel_capacity,
-                    self.seed,
-                )
-            };
             let channel_capacity = u64::from(self.problem.channels);
             // Where routes have to go is cheaper to find for all phases as one. If even that takes
             // long, there are hardly enough phases.
-            let mut whole = trial(1, channel_capacity * to_u64(phases));
-            let mut trial = trial(phases, channel_capacity);
+            let mut whole = self.unplaced(1, channel_capacity * to_u64(phases));
+            let mut trial = self.unplaced(phases, channel_capacity);
             let mut outcome = RoutingOutcome::Settled;
             if phases > 1 {
                 outcome = whole.settle((cycles, self.config.whole_passes), self.left().div_ceil(8));
@@ -181,25 +245,59 @@ impl<'a> PhaseSearch<'a> {
         }
     }
 
-    /// Lowers the limits of agents and links for as long as that goes and the budget lasts. Then
-    /// takes more time for the timetable of the best.
-    fn even(&mut self, mut settled: PhaseNegotiation<'a>) {
+    /// All connections without a place.
+    fn unplaced(&self, phases: usize, channel_capacity: u64) -> PhaseNegotiation<'a> {
+        let Self { problem, config, clocks, seed, .. } = *self;
+        PhaseNegotiation::new(problem, config, clocks, phases, channel_capacity, seed)
+    }
+
+    /// Lowers the limits of agents and links, each time with an equal part of the budget: in the fewest
+    /// phases, and in so many that no agent has two streams in one, if these are not many more.
+    fn lower_all(&mut self, settled: PhaseNegotiation<'a>) {
+        let fewest = settled.phases();
+        let end = self.budget;
+        let single = self.degree.max(fewest);
+        let has_single = is_few(single, fewest);
+        if has_single {
+            self.budget = self.work + self.left() / 2;
+        }
+        self.lower(settled);
+        self.budget = end;
+        if has_single && let Some(settled) = self.single(single) {
+            self.lower(settled);
+        }
+    }
+
+    /// A negotiation with this number of phases in which no agent has two streams in one.
+    fn single(&mut self, phases: usize) -> Option<PhaseNegotiation<'a>> {
+        let mut trial = self.unplaced(phases, u64::from(self.problem.channels));
+        trial.limit_agents();
+        let outcome = trial.settle((self.config.cycles, u32::MAX), self.left());
+        self.count(&mut trial);
+        (outcome == RoutingOutcome::Settled).then_some(trial)
+    }
+
+    /// Lowers the limits of agents and links for as long as that goes and the budget lasts: of all phases
+    /// at once, then of one after the other. Then takes more time for the timetable of the best.
+    fn lower(&mut self, mut settled: PhaseNegotiation<'a>) {
         let rounds = self.config.rounds;
         self.keep(&settled, rounds);
         let mut best = settled.clone();
         let mut step = u64::from(self.config.step);
         while self.left() > 0 && step > 0 {
             let loads = settled.loads();
-            let limits: Vec<u64> = loads.iter().map(|load| load - load * step / 64).collect();
+            // Phases that are longer than others are shortened first.
+            let mean = loads.iter().sum::<u64>() / to_u64(loads.len());
+            let lower = |&load: &u64| {
+                let load = load.min(mean + mean / LONGER);
+                load - load * step / 64
+            };
+            let limits: Vec<u64> = loads.iter().map(lower).collect();
             if limits == loads {
                 break;
             }
-            let mut trial = settled.clone();
-            trial.limit(limits);
-            let outcome = trial.settle((1, u32::MAX), self.left());
-            self.count(&mut trial);
-            if outcome == RoutingOutcome::Settled {
-                settled = trial;
+            if let Some(lower) = self.within(&settled, limits) {
+                settled = lower;
                 if self.keep(&settled, rounds) {
                     best = settled.clone();
                 }
@@ -208,7 +306,38 @@ impl<'a> PhaseSearch<'a> {
                 settled.reseed();
             }
         }
+        let mut phases: Vec<usize> = (0..settled.phases()).collect();
+        phases.sort_by_key(|&phase| Reverse(settled.loads()[phase]));
+        for phase in phases {
+            while self.left() > 0 {
+                let mut limits = settled.loads();
+                limits[phase] = limits[phase].saturating_sub(1);
+                let Some(lower) = self.within(&settled, limits) else { break };
+                settled = lower;
+                if self.keep(&settled, rounds) {
+                    best = settled.clone();
+                }
+            }
+        }
         self.keep(&best, self.config.last_rounds);
+        // A phase that has become empty is left out.
+        let loads = settled.loads();
+        let used = loads.iter().filter(|&&load| load > 0);
+        let clocks = used.map(|load| self.problem.switch + load).sum();
+        self.shared.push(Plan { phases: self.streams(&settled), clocks });
+    }
+
+    /// The negotiation with other limits, if it settles.
+    fn within(
+        &mut self,
+        settled: &PhaseNegotiation<'a>,
+        limits: Vec<u64>,
+    ) -> Option<PhaseNegotiation<'a>> {
+        let mut trial = settled.clone();
+        trial.limit(limits);
+        let outcome = trial.settle((1, u32::MAX), self.left());
+        self.count(&mut trial);
+        (outcome == RoutingOutcome::Settled).then_some(trial)
     }
 
     fn left(&self) -> u64 {
@@ -219,8 +348,8 @@ impl<'a> PhaseSearch<'a> {
         self.work += std::mem::take(&mut negotiation.work);
     }
 
-    /// Gives starts to what has settled; whether that is the best plan, which is kept.
-    fn keep(&mut self, settled: &PhaseNegotiation<'_>, rounds: u32) -> bool {
+    /// The streams of each phase, without starts.
+    fn streams(&self, settled: &PhaseNegotiation<'_>) -> Vec<Vec<Stream>> {
         let mut phases: Vec<Vec<Stream>> = Vec::new();
         for ((x, connection), (phase, cells)) in self.problem.set.iter().zip(settled.places()) {
             phases.resize_with(phases.len().max(index(phase) + 1), Vec::new);
@@ -232,6 +361,15 @@ impl<'a> PhaseSearch<'a> {
             });
         }
         phases.retain(|phase| !phase.is_empty());
+        phases
+    }
+
+    /// Gives starts to what has settled; whether that is the best plan, which is kept.
+    fn keep(&mut self, settled: &PhaseNegotiation<'_>, rounds: u32) -> bool {
+        if !self.with_starts {
+            return false;
+        }
+        let mut phases = self.streams(settled);
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut clocks = 0;
         for streams in &mut phases {

@@ -13,7 +13,7 @@
 //! | [`Planner::EdgeColoring`] | sets of equal words, or nearly | `edge_coloring`: a coloring without conflicts at agents and few at links; `phase_packing` |
 //! | [`Planner::RoundPathfinder`] | any set, also with an order | `round_pathfinder`: chooses rounds and routes together by negotiated congestion; `phase_packing` |
 //! | [`Planner::PreemptiveList`] | any set without order or requirements | `preemptive_list`: list scheduling in phases of given lengths; connections are cut at the end of a phase |
-//! | [`Planner::PhasePathfinder`] | few phases, many short streams | [`phase_pathfinder`]: phases and routes by negotiated congestion over channels, from the bound upwards |
+//! | [`Planner::PhasePathfinder`] | many short streams, or few connections per agent | [`phase_pathfinder`]: few phases, and routes, by negotiated congestion over channels, agents and links; with starts, or with streams that share links |
 //! | [`Planner::LoadAnnealing`] | any set | the paper's algorithm, then `load_annealing`: simulated annealing balances the loads of its phases |
 //! | [`Planner::TranslationSlots`] | sets that are invariant under translations of a torus, on machines with timed starts | [`translation_slots`]: assigns time slots to the connections of one cell and shifts them for the others |
 //! | [`Planner::DensePathfinder`] | large sets of long routes | [`dense_pathfinder`]: negotiated congestion over all phases; streams share links |
@@ -41,6 +41,7 @@ use candidates::{by_phase, number, pack_and_number};
 
 use crate::edge_coloring::ColoringLimits;
 use crate::interrupt::Interrupt;
+use crate::phase_pathfinder::PhaseConfig;
 use crate::plan::Found;
 use crate::problem::Problem;
 use crate::work::Work;
@@ -65,7 +66,7 @@ pub enum Planner {
     RoundPathfinder,
     /// Preemptive list scheduling in phases of a given length.
     PreemptiveList,
-    /// Few phases by negotiated congestion over channels.
+    /// Few phases by negotiated congestion over channels, agents and links.
     PhasePathfinder,
     /// The phases of the paper's algorithm, balanced by simulated annealing.
     LoadAnnealing,
@@ -233,14 +234,7 @@ pub fn plans(
         Planner::RoundPathfinder => round_pathfinder_plans(task, options)?,
         Planner::PreemptiveList => preemptive_list_plans(machine, set, bounds, options)?,
         Planner::LoadAnnealing => load_annealing_plan(task, options, work)?.into_iter().collect(),
-        Planner::PhasePathfinder => timed_plan(task, work, |problem| {
-            phase_pathfinder::plan(
-                problem,
-                &phase_pathfinder::PhaseConfig::default(),
-                phase_pathfinder::budget(problem) << doubled,
-                seed,
-            )
-        })?,
+        Planner::PhasePathfinder => phase_pathfinder_plans(task, options, work)?,
         Planner::TranslationSlots => timed_plan(task, work, |problem| {
             let plan = if options.fewest_phases {
                 translation_slots::plan_phases
@@ -299,6 +293,31 @@ fn timed_plan(
         found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
     let starts = machine.parameters().has_timed_starts().then_some(starts);
     Ok(vec![Routed { routing, rounds: None, starts }])
+}
+
+/// The plans of the phase pathfinder: one with starts, and some whose streams share links.
+fn phase_pathfinder_plans(
+    task: &Task<'_>,
+    options: &PlannerOptions,
+    work: &mut Work,
+) -> Result<Vec<Routed>, Infeasible> {
+    let Task { machine, set, .. } = task;
+    let plan = |problem: &Problem<'_>| {
+        let budget = phase_pathfinder::budget(problem) << options.doubled;
+        phase_pathfinder::plans(problem, &PhaseConfig::default(), budget, options.seed)
+    };
+    let Some(found) = task.problem().and_then(plan) else { return Ok(Vec::new()) };
+    work.take(found.work);
+    let timed = machine.parameters().has_timed_starts();
+    let plans = found.with_starts.iter().map(|plan| (plan, timed));
+    plans
+        .chain(found.shared.iter().map(|plan| (plan, false)))
+        .map(|(plan, with_starts)| {
+            let (routing, starts) =
+                plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
+            Ok(Routed { routing, rounds: None, starts: with_starts.then_some(starts) })
+        })
+        .collect()
 }
 
 /// Whether the set has an order or requirements.

@@ -87,7 +87,7 @@ pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
 /// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
 /// timed starts the edge coloring, which takes long for large sets without a plan, follows the
 /// round pathfinder. On others the dense pathfinder precedes the phase pathfinder, which takes longer
-/// and seldom does better.
+/// and seldom does better for large sets.
 pub(super) fn standard_attempts(
     machine: &Machine,
     set: &ConnectionSet,
@@ -138,9 +138,8 @@ pub(super) fn standard_attempts(
                 .chain(coloring.filter(|_| timed))
                 .chain([once(Planner::PreemptiveList)])
                 .chain(early_dense)
-                .chain(phases.clone().filter(|_| large))
+                .chain(phases)
                 .chain(slots)
-                .chain(phases.filter(|_| !large))
                 .chain(annealings.skip(early))
                 .chain((!timed).then_some(local_search))
                 .collect()

@@ -57,9 +57,6 @@ const CHANNELS_LIMIT: u64 = 1 << 20;
 /// Cells that planners examine before a set that has a plan is no longer annealed.
 const ANNEALING_WORK_LIMIT: u64 = 1 << 26;
 
-/// A planner of few phases is not tried on a small set if it could gain at most this part of the clocks.
-const PHASES_GAIN: u64 = 64;
-
 /// Connections up to which local search is tried, the ratio to the bound above which it is, and
 /// the greatest number of ordered pairs per connection.
 pub(super) const LOCAL_SEARCH: usize = 3 << 10;
@@ -212,12 +209,6 @@ impl PlanSearch<'_> {
     pub(super) fn has_fewest_phases(&self) -> bool {
         let few = |best: &Priced| best.timetable.phases().len() <= index(self.task.bounds().phases);
         self.best.as_ref().is_some_and(few)
-    }
-
-    /// Whether fewer phases could be a gain: for time, if the context switches of those above the bound take
-    /// more than one in [`PHASES_GAIN`] of the clocks.
-    pub(super) fn may_gain_by_phases(&self) -> bool {
-        self.phases_above_take(PHASES_GAIN)
     }
 
     /// Whether the context switches of the phases above the bound take more than one in `part` of the

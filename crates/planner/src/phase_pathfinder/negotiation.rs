@@ -113,7 +113,11 @@ pub(super) struct PhaseNegotiation<'a> {
     channel_capacity: u64,
     /// Clocks that agents and links may be busy in each phase.
     limits: Vec<u64>,
+    /// Clocks that agents may be busy in any phase.
+    port_limit: u64,
     present: u64,
+    /// Whether agents and links have limits: the row of [`PhaseConfig::even`] and [`PhaseConfig::patience`].
+    is_limited: bool,
     rng: ChaCha8Rng,
     pub(super) work: u64,
     search: PhaseRouteSearch,
@@ -144,6 +148,8 @@ impl<'a> PhaseNegotiation<'a> {
             links: OccupancyTable::new(problem.edge_count(), phases, mean),
             channel_capacity,
             limits: vec![u64::MAX >> 16; phases],
+            port_limit: u64::MAX,
+            is_limited: false,
             present: u64::from(config.present_first),
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
@@ -172,14 +178,33 @@ impl<'a> PhaseNegotiation<'a> {
     /// Sets how long agents and links may be busy in each phase.
     pub(super) fn limit(&mut self, limits: Vec<u64>) {
         self.limits = limits;
+        self.is_limited = true;
         let (limits, capacity) = (&self.limits, &self.problem.capacity);
-        self.ports.count(|phase, _| limits[phase]);
+        let port_limit = self.port_limit;
+        self.ports.count(|phase, _| limits[phase].min(port_limit));
         self.links.count(|phase, edge| limits[phase] * u64::from(capacity[edge]));
         let kept = self.config.history_kept;
         for table in [&mut self.channels, &mut self.ports, &mut self.links] {
             table.uses.iter_mut().for_each(|of| of.history = of.history * kept / 64);
         }
         self.present = u64::from(self.config.present_first);
+    }
+
+    /// Allows each agent one stream in a phase, in each direction, or several that are together no longer than
+    /// the longest of all.
+    pub(super) fn limit_agents(&mut self) {
+        self.port_limit = self.clocks.iter().map(|clocks| clocks[0]).max().unwrap_or(0);
+        self.is_limited = true;
+    }
+
+    /// The number of phases.
+    pub(super) fn phases(&self) -> usize {
+        self.limits.len()
+    }
+
+    /// Clocks that agents may be busy in a phase.
+    fn port_limit(&self, phase: u32) -> u64 {
+        self.limits[index(phase)].min(self.port_limit)
     }
 
     /// Reseeds the random numbers.
@@ -222,7 +247,7 @@ impl<'a> PhaseNegotiation<'a> {
             self.learn();
             stalled = if now < least { 0 } else { stalled + 1 };
             least = least.min(now);
-            if stalled > self.config.patience {
+            if stalled > self.config.patience[usize::from(self.is_limited)] {
                 idle = if least < best { 1 } else { idle + 1 };
                 if idle > cycles {
                     return RoutingOutcome::Stalled;
@@ -263,7 +288,8 @@ impl<'a> PhaseNegotiation<'a> {
             return true;
         }
         let row = self.ports.row(phase);
-        if self.problem.ports[x].iter().any(|&port| row[index(port)].amount > limit) {
+        let most = self.port_limit(phase);
+        if self.problem.ports[x].iter().any(|&port| row[index(port)].amount > most) {
             return true;
         }
         let row = self.links.row(phase);
@@ -279,7 +305,8 @@ impl<'a> PhaseNegotiation<'a> {
         let (limits, capacity) = (&self.limits, &self.problem.capacity);
         let channels = self.channel_capacity;
         self.channels.learn(history, most, |_, _| channels);
-        self.ports.learn(history, most, |phase, _| limits[phase]);
+        let port_limit = self.port_limit;
+        self.ports.learn(history, most, |phase, _| limits[phase].min(port_limit));
         let limit = |phase: usize, edge: usize| limits[phase] * u64::from(capacity[edge]);
         self.links.learn(history, most, limit);
         let most = u64::from(self.config.present_most);
@@ -298,9 +325,10 @@ impl<'a> PhaseNegotiation<'a> {
             self.channels.change(phase, index(cell), 1, add, self.channel_capacity);
         }
         let [source, target] = self.problem.ports[x];
-        self.ports.change(phase, index(source), busy, add, limit);
+        let most = self.port_limit(phase);
+        self.ports.change(phase, index(source), busy, add, most);
         if target != source {
-            self.ports.change(phase, index(target), busy, add, limit);
+            self.ports.change(phase, index(target), busy, add, most);
         }
         for pair in path.windows(2) {
             let edge = self.problem.edge(pair[0], pair[1]);
@@ -359,10 +387,12 @@ impl<'a> PhaseNegotiation<'a> {
     /// What the ports of a connection cost in a phase.
     fn port_cost(&self, x: usize, phase: u32) -> u32 {
         let row = self.ports.row(phase);
-        let (limit, unit) = (self.limits[index(phase)], self.ports.unit);
+        let (limit, unit) = (self.port_limit(phase), self.ports.unit);
         let of = |port: u32| {
             let of = row[index(port)];
-            let even = u64::from(self.config.even) * of.amount.min(1 << 32) / unit;
+            let even = u64::from(self.config.even[usize::from(self.is_limited)])
+                * of.amount.min(1 << 32)
+                / unit;
             let penalty = penalty(of, self.clocks[x][0], limit, unit, self.present);
             penalty + to_u32(even.min(1 << 12))
         };
