@@ -412,12 +412,12 @@ fn hops_are_counted_in_every_dimension_unless_something_is_dead() {
 
 #[test]
 fn proofs_by_prices_search_up_to_their_limit() {
-    // 1366 cells and 2730 links make 2^12 for each of 2^10 sources.
-    let mesh = Machine::from_spec("mesh:1366").unwrap();
+    // 5462 cells and 10 922 links make 2^14 for each of 2^10 sources.
+    let mesh = Machine::from_spec("mesh:5462").unwrap();
     let travelled = |sources: u32| {
         let rows: Vec<_> = (0..sources).map(|cell| (cell, cell, 1)).collect();
         let set = set(&rows);
-        ConnectionDistances::new(&mesh, &set).by_cells(&[1; 1366])
+        ConnectionDistances::new(&mesh, &set).by_cells(&[1; 5462])
     };
     assert_eq!(travelled(1024), Ok(1024));
     assert!(travelled(1025).unwrap_err().contains("more than the limit"));
