@@ -272,16 +272,13 @@ impl<'a> PhaseSearch<'a> {
     fn single(&mut self, phases: usize) -> Option<PhaseNegotiation<'a>> {
         let mut trial = self.unplaced(phases, u64::from(self.problem.channels));
         trial.limit_agents();
-        let outcome = trial.settle((self.config.cycles, u32::MAX), self.left());
-        self.count(&mut trial);
-        (outcome == RoutingOutcome::Settled).then_some(trial)
+        self.settled(trial, self.config.cycles)
     }
 
     /// Lowers the limits of agents and links for as long as that goes and the budget lasts: of all phases
     /// at once, then of one after the other. Then takes more time for the timetable of the best.
     fn lower(&mut self, mut settled: PhaseNegotiation<'a>) {
-        let rounds = self.config.rounds;
-        self.keep(&settled, rounds);
+        self.keep(&settled, self.config.rounds);
         let mut best = settled.clone();
         let mut step = u64::from(self.config.step);
         while self.left() > 0 && step > 0 {
@@ -296,12 +293,7 @@ impl<'a> PhaseSearch<'a> {
             if limits == loads {
                 break;
             }
-            if let Some(lower) = self.within(&settled, limits) {
-                settled = lower;
-                if self.keep(&settled, rounds) {
-                    best = settled.clone();
-                }
-            } else {
+            if !self.lower_to(limits, &mut settled, &mut best) {
                 step /= 2;
                 settled.reseed();
             }
@@ -312,10 +304,8 @@ impl<'a> PhaseSearch<'a> {
             while self.left() > 0 {
                 let mut limits = settled.loads();
                 limits[phase] = limits[phase].saturating_sub(1);
-                let Some(lower) = self.within(&settled, limits) else { break };
-                settled = lower;
-                if self.keep(&settled, rounds) {
-                    best = settled.clone();
+                if !self.lower_to(limits, &mut settled, &mut best) {
+                    break;
                 }
             }
         }
@@ -327,15 +317,31 @@ impl<'a> PhaseSearch<'a> {
         self.shared.push(Plan { phases: self.streams(&settled), clocks });
     }
 
-    /// The negotiation with other limits, if it settles.
-    fn within(
+    /// Lowers the limits of what has settled, and replaces it and the one with the best starts. Returns whether
+    /// that settles.
+    fn lower_to(
         &mut self,
-        settled: &PhaseNegotiation<'a>,
         limits: Vec<u64>,
-    ) -> Option<PhaseNegotiation<'a>> {
+        settled: &mut PhaseNegotiation<'a>,
+        best: &mut PhaseNegotiation<'a>,
+    ) -> bool {
         let mut trial = settled.clone();
         trial.limit(limits);
-        let outcome = trial.settle((1, u32::MAX), self.left());
+        let Some(lower) = self.settled(trial, 1) else { return false };
+        *settled = lower;
+        if self.keep(settled, self.config.rounds) {
+            best.clone_from(settled);
+        }
+        true
+    }
+
+    /// The negotiation, if it settles within what is left of the budget.
+    fn settled(
+        &mut self,
+        mut trial: PhaseNegotiation<'a>,
+        cycles: u32,
+    ) -> Option<PhaseNegotiation<'a>> {
+        let outcome = trial.settle((cycles, u32::MAX), self.left());
         self.count(&mut trial);
         (outcome == RoutingOutcome::Settled).then_some(trial)
     }

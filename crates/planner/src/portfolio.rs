@@ -41,8 +41,7 @@ use candidates::{by_phase, number, pack_and_number};
 
 use crate::edge_coloring::ColoringLimits;
 use crate::interrupt::Interrupt;
-use crate::phase_pathfinder::PhaseConfig;
-use crate::plan::Found;
+use crate::plan::{Found, Plan};
 use crate::problem::Problem;
 use crate::work::Work;
 use crate::{
@@ -286,13 +285,18 @@ fn timed_plan(
     work: &mut Work,
     plan: impl FnOnce(&Problem<'_>) -> Option<Found>,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let Task { machine, set, .. } = task;
     let Some(found) = task.problem().and_then(plan) else { return Ok(Vec::new()) };
     work.take(found.work);
+    let timed = task.machine.parameters().has_timed_starts();
+    Ok(vec![routed(task, &found.plan, timed)?])
+}
+
+/// The candidate of a plan, with or without its starts.
+fn routed(task: &Task<'_>, plan: &Plan, with_starts: bool) -> Result<Routed, Infeasible> {
+    let Task { machine, set, .. } = task;
     let (routing, starts) =
-        found.plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
-    let starts = machine.parameters().has_timed_starts().then_some(starts);
-    Ok(vec![Routed { routing, rounds: None, starts }])
+        plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
+    Ok(Routed { routing, rounds: None, starts: with_starts.then_some(starts) })
 }
 
 /// The plans of the phase pathfinder: one with starts, and some whose streams share links.
@@ -301,23 +305,19 @@ fn phase_pathfinder_plans(
     options: &PlannerOptions,
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
-    let Task { machine, set, .. } = task;
     let plan = |problem: &Problem<'_>| {
-        let budget = phase_pathfinder::budget(problem) << options.doubled;
-        phase_pathfinder::plans(problem, &PhaseConfig::default(), budget, options.seed)
+        phase_pathfinder::plans(
+            problem,
+            &phase_pathfinder::PhaseConfig::default(),
+            phase_pathfinder::budget(problem) << options.doubled,
+            options.seed,
+        )
     };
     let Some(found) = task.problem().and_then(plan) else { return Ok(Vec::new()) };
     work.take(found.work);
-    let timed = machine.parameters().has_timed_starts();
-    let plans = found.with_starts.iter().map(|plan| (plan, timed));
-    plans
-        .chain(found.shared.iter().map(|plan| (plan, false)))
-        .map(|(plan, with_starts)| {
-            let (routing, starts) =
-                plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
-            Ok(Routed { routing, rounds: None, starts: with_starts.then_some(starts) })
-        })
-        .collect()
+    let timed = task.machine.parameters().has_timed_starts();
+    let with_starts = found.with_starts.iter().map(|plan| routed(task, plan, timed));
+    with_starts.chain(found.shared.iter().map(|plan| routed(task, plan, false))).collect()
 }
 
 /// Whether the set has an order or requirements.
