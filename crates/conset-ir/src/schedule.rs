@@ -47,6 +47,9 @@ pub enum Binding {
     /// Clocks: the least total price of the words' routes, where each link has a price (the dual
     /// of a multicommodity flow).
     LinkFlow,
+    /// Clocks: the least total price of the words' routes, where each link and each channel has a
+    /// price, less the price of the channels of all phases.
+    ChannelLinkFlow,
 }
 
 impl Binding {
@@ -63,6 +66,7 @@ impl Binding {
             Binding::DimensionCut => "dimension-cut",
             Binding::Bisection => "bisection",
             Binding::LinkFlow => "link-flow",
+            Binding::ChannelLinkFlow => "channel-link-flow",
         }
     }
 
@@ -72,7 +76,7 @@ impl Binding {
     }
 
     /// All bounds.
-    pub const ALL: [Binding; 10] = [
+    pub const ALL: [Binding; 11] = [
         Binding::Nothing,
         Binding::Endpoints,
         Binding::ChannelTotal,
@@ -83,6 +87,7 @@ impl Binding {
         Binding::Bisection,
         Binding::ChannelFlow,
         Binding::LinkFlow,
+        Binding::ChannelLinkFlow,
     ];
 }
 

@@ -3,14 +3,21 @@
 //! Writers write that version, so that older programs can read every file that has no newer
 //! feature in it.
 
+use crate::document::Document;
 use crate::image::Image;
 use crate::machine::Machine;
 use crate::schedule::Schedule;
+use crate::step_schedule::StepSchedule;
 use crate::topology::Topology;
+use crate::witness::Witness;
 
 /// The version of the JSON form of programs that are compiled to steps, and of the text form of
 /// their images.
 pub(crate) const STEPS: u8 = 4;
+
+/// The version of the text and JSON forms of schedules with [`Witness::Prices`]; the major version of
+/// their binary form is one less.
+const PRICES: u8 = 7;
 
 /// The greatest number of channels per cell that programs before version 5 accept.
 const FORMER_CHANNELS: u32 = 4096;
@@ -25,9 +32,18 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
     }
 }
 
-/// The major version of the binary form needed for a machine. Older programs would read another
-/// machine if they skipped what is new, so they must refuse it, which a minor version does not do.
-pub(crate) fn machine_major(machine: Option<&Machine>) -> u8 {
+/// The major version of the binary form needed for a document. Older programs would read something
+/// else if they skipped what is new, so they must refuse it, which a minor version does not do.
+pub(crate) fn major(document: &Document) -> u8 {
+    match document {
+        Document::Schedule(schedule) if has_prices(schedule) => PRICES - 1,
+        Document::Steps(schedule) if steps_have_prices(schedule) => PRICES - 1,
+        other => machine_major(other.machine().map(|machine| &**machine)),
+    }
+}
+
+/// The major version of the binary form needed for a machine.
+fn machine_major(machine: Option<&Machine>) -> u8 {
     let Some(machine) = machine else { return 1 };
     let parameters = machine.parameters();
     if parameters.has_active_parameters() {
@@ -49,13 +65,21 @@ pub(crate) fn machine_major(machine: Option<&Machine>) -> u8 {
 
 /// The version of the text and JSON forms needed for a schedule.
 pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
-    let contents = if schedule.part_map().is_some() {
+    let contents = if has_prices(schedule) {
+        PRICES
+    } else if schedule.part_map().is_some() {
         3
     } else if has_digest_or_witness(schedule) {
         2
     } else {
         1
     };
+    of_machine(Some(schedule.machine())).max(contents)
+}
+
+/// The version of the text form needed for a step schedule.
+pub(crate) fn of_step_schedule(schedule: &StepSchedule) -> u8 {
+    let contents = if steps_have_prices(schedule) { PRICES } else { 1 };
     of_machine(Some(schedule.machine())).max(contents)
 }
 
@@ -68,4 +92,18 @@ pub(crate) fn of_image(image: &Image) -> u8 {
 /// Whether a schedule has what version 1 cannot express: a digest, or a witness of a bound.
 pub(crate) fn has_digest_or_witness(schedule: &Schedule) -> bool {
     schedule.digest().is_some() || schedule.sets().iter().any(|set| !set.proof.is_empty())
+}
+
+fn has_prices(schedule: &Schedule) -> bool {
+    let witnesses = schedule.sets().iter().flat_map(|set| [&set.proof.phases, &set.proof.clocks]);
+    witnesses.flatten().any(is_prices)
+}
+
+fn steps_have_prices(schedule: &StepSchedule) -> bool {
+    let witnesses = schedule.sets().iter().map(|set| &set.bounds.clocks_witness);
+    witnesses.flatten().any(is_prices)
+}
+
+fn is_prices(witness: &Witness) -> bool {
+    matches!(witness, Witness::Prices { .. })
 }

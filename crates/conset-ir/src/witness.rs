@@ -12,6 +12,7 @@
 //! | [`Witness::Cut`] | | the words that leave a set of cells, divided by the live links that leave it |
 //! | [`Witness::CellPrices`] | the price of cheapest routes, divided by the price of all channels | |
 //! | [`Witness::LinkPrices`] | | the price of cheapest routes of all words, divided by the price of all links |
+//! | [`Witness::Prices`] | | the price of cheapest routes of all words, less that of all channels of all phases, divided by the price of all links |
 //! | [`Witness::Chain`] | | the clocks of connections that are ordered one after the other |
 //! | [`Witness::Window`] | | chains before and after some connections, and the load of these |
 //!
@@ -53,6 +54,17 @@ pub enum Witness {
         tail: u64,
         /// One side of a cut; empty to count agents and word-hops.
         side: Vec<CellRange>,
+    },
+    /// Prices of both: a route costs the price of a channel of each of its cells, and for each word
+    /// the price of its links. A schedule with more phases has more channels; the proof is of the
+    /// number of phases that takes the fewest clocks.
+    Prices {
+        /// The price of a channel of each cell.
+        cells: Vec<u32>,
+        /// The price of a word on each link, by link id.
+        links: Vec<u32>,
+        /// The same where channels have no price, which bounds the clocks of any number of phases.
+        alone: Vec<u32>,
     },
 }
 

@@ -104,6 +104,9 @@ fn programs() -> Vec<(Arc<Machine>, ConnectionSet)> {
     all.push((machine("mesh:5x5", &[("channels_per_cell", "2")]), pairs(all_pairs(25), 3)));
     let transpose = (0..16).map(|c| (c, c / 4 + 4 * (c % 4)));
     all.push((machine("torus:4x4", &[]), pairs(transpose, 200)));
+    // Routes that share all links need more channels than one phase has.
+    let tornado = (0..10).map(|c| (c, (c + 4) % 10));
+    all.push((machine("ring:10", &[("channels_per_cell", "5")]), pairs(tornado, 90)));
     // A mesh with a hole, and links dead one way.
     let holed = Machine::new(
         "holed",
@@ -191,6 +194,37 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
             let ways = distances(machine, price);
             let travelled: u128 = rows.iter().map(|c| words(c) * far(&ways, c)).sum();
             over(travelled * link_clocks, links.into_iter().map(price).sum())
+        }
+        (Binding::ChannelLinkFlow, Witness::Prices { cells, links: prices, alone }) => {
+            let a_cell = |cell: CellId| u128::from(cells[cell.index()]);
+            let a_link = |link: LinkId| u128::from(prices[link.index()]);
+            let alone = |link: LinkId| u128::from(alone[link.index()]);
+            let words_far = distances(machine, alone);
+            let by_words: u128 = rows.iter().map(|c| words(c) * far(&words_far, c)).sum();
+            let route = |c: &Connection| {
+                let to = |link: LinkId| a_cell(machine.link(link).target);
+                a_cell(c.source) + far(&distances(machine, |l| words(c) * a_link(l) + to(l)), c)
+            };
+            let routes: u128 = rows.iter().map(route).sum();
+            let all_alone = links.iter().copied().map(alone).sum();
+            let all_links = links.into_iter().map(a_link).sum();
+            let a_phase = live.iter().copied().map(a_cell).sum::<u128>() * channels;
+            let agents = machine.cells().map(|cell| agent(machine, rows.iter(), cell)).max()?;
+            let any = agents.max(over(by_words * link_clocks, all_alone));
+            // Every number of phases, until only its switches grow.
+            let least = u128::from(schedule.bounds.phases);
+            let loads = (least..).map(|phases| {
+                let rest = routes.saturating_sub(phases * a_phase) * link_clocks;
+                ((phases - least) * u128::from(parameters.switch_clocks()), over(rest, all_links))
+            });
+            let mut best = u128::MAX;
+            for (switches, load) in loads.take(100_000) {
+                best = best.min(switches + load.max(any));
+                if load <= any {
+                    break;
+                }
+            }
+            best
         }
         _ => return None,
     })
@@ -327,6 +361,11 @@ fn altered(s: &SetSchedule, old: Option<&Witness>, numbers: &mut Numbers) -> Opt
         }
         Witness::CellPrices(prices) => Witness::CellPrices(other(prices, numbers)),
         Witness::LinkPrices(prices) => Witness::LinkPrices(other(prices, numbers)),
+        Witness::Prices { cells, links, alone } => Witness::Prices {
+            cells: other(cells, numbers),
+            links: other(links, numbers),
+            alone: other(alone, numbers),
+        },
         Witness::Hops | Witness::Chain(_) | Witness::Window { .. } => return None,
     })
 }
@@ -366,7 +405,15 @@ fn none_of_a_thousand_false_claims_is_believed() {
     }
     assert!(lies.values().sum::<u32>() >= 1000, "{lies:?}");
     assert!(LIES.iter().all(|(what, _)| lies.get(what).is_some_and(|&n| n >= 20)), "{lies:?}");
-    let needed = ["endpoints", "channel-total", "channel-flow", "agent-load", "link-flow", "order"];
+    let needed = [
+        "endpoints",
+        "channel-total",
+        "channel-flow",
+        "agent-load",
+        "link-flow",
+        "channel-link-flow",
+        "order",
+    ];
     assert!(needed.iter().all(|by| kinds.contains_key(by)), "{kinds:?}");
 }
 

@@ -28,6 +28,8 @@
 //!   that leave it (module `cuts` says which sets are tried).
 //! * *link flow*: lengths are assigned to links; this proves the time of the best division of all
 //!   words over all routes (module `flow`).
+//! * *channels and links*: lengths are assigned to cells and links, because routes that share all
+//!   links evenly may need more channels than the fewest phases have (module `flow`).
 //! * *order*: chains of connections that follow one another, and the words that must be moved
 //!   between their ends (module `critical_path`).
 //!
@@ -185,10 +187,10 @@ fn bounds_with_budget(
     let mut clocks = vec![agent_bound(machine, set, true)];
     clocks.extend(link_bound(machine, shortest.word_hops));
     clocks.extend(cuts::bounds(machine, set));
-    let known = clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
-    clocks.extend(flow::clocks(machine, set, known));
-    let known = clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
-    clocks.extend(critical_path::clocks(machine, set, &shortest.hops, known));
+    let known = |clocks: &[LoadBound]| clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
+    clocks.extend(flow::clocks(machine, set, known(&clocks)));
+    clocks.extend(flow::clocks_in_phases(machine, set, tightest(&phases).value, &clocks));
+    clocks.extend(critical_path::clocks(machine, set, &shortest.hops, known(&clocks)));
     let clocks = clocks
         .into_iter()
         .map(|bound| Bound {

@@ -268,15 +268,51 @@ impl<'a> Prover<'a> {
     ) -> Result<u128, String> {
         let switch = u128::from(self.machine.parameters().switch_clocks());
         let load = match witness {
+            Some(Witness::Prices { cells, links, alone })
+                if matches!(by, Binding::ChannelLinkFlow | Binding::Nothing) =>
+            {
+                let prices = self.prices(cells, links, alone)?;
+                let proved = prices.clocks(phases);
+                return Ok(match proved >= claimed {
+                    true => proved,
+                    false => prices.clocks(self.most_phases(phases)),
+                });
+            }
             Some(witness) => self.load(by, witness)?,
             None => self.counted_load(claimed.saturating_sub(phases * switch)),
         };
         if phases * switch + load >= claimed {
             return Ok(phases * switch + load);
         }
-        // The claimed number of phases may be less than what can be proved.
-        let ends = u128::from(self.loads.most_ends(self.set));
-        Ok(phases.max(ends).max(self.channel_total()) * switch + load)
+        Ok(self.most_phases(phases) * switch + load)
+    }
+
+    /// The phases that can be proved without a witness, as the claimed number may be less; at least
+    /// `phases`.
+    fn most_phases(&mut self, phases: u128) -> u128 {
+        phases.max(self.loads.most_ends(self.set).into()).max(self.channel_total())
+    }
+
+    /// What prices of cells and links prove, and of links alone.
+    fn prices(
+        &mut self,
+        cells: &[u32],
+        links: &[u32],
+        alone: &[u32],
+    ) -> Result<PriceProof, String> {
+        let parameters = self.machine.parameters();
+        let [clocks, _] = self.machine.link_clocks_range().map(u128::from);
+        let words = self.distances.by_links(alone)?.checked_mul(clocks);
+        let words = share(words, self.loads.price_of_links(alone));
+        let routes = self.distances.by_cells_and_links(cells, links)?.checked_mul(clocks);
+        let channels = u128::from(parameters.channels_per_cell);
+        Ok(PriceProof {
+            switch: parameters.switch_clocks().into(),
+            least: words.max(self.loads.busiest_agent(self.set)),
+            routes: routes.unwrap_or(0),
+            phase: self.loads.price_of_cells(cells) * channels * clocks,
+            of_links: self.loads.price_of_links(links),
+        })
     }
 
     fn load(&mut self, by: Binding, witness: &Witness) -> Result<u128, String> {
@@ -344,6 +380,41 @@ impl<'a> Prover<'a> {
     }
 }
 
+/// Prices of cells and links. For any number of phases, the routes of all connections cost at most
+/// what the links can carry in the clocks beside the switches, and the channels of the phases.
+struct PriceProof {
+    /// Clocks of a switch.
+    switch: u128,
+    /// Clocks beside the switches that any number of phases takes.
+    least: u128,
+    /// The price of the cheapest routes, times the clocks of a word on a link.
+    routes: u128,
+    /// The price of the channels of one phase, times the same.
+    phase: u128,
+    /// The price of all live links.
+    of_links: u128,
+}
+
+impl PriceProof {
+    /// The clocks, switches included, of this number of phases.
+    fn exactly(&self, phases: u128) -> u128 {
+        let channels = phases.saturating_mul(self.phase);
+        let load = share(Some(self.routes.saturating_sub(channels)), self.of_links);
+        phases.saturating_mul(self.switch).saturating_add(load.max(self.least))
+    }
+
+    /// The fewest clocks of at least this number of phases.
+    ///
+    /// As phases are added, the clocks change by the same amount each time (and are then rounded up)
+    /// while channels are what binds; after that they only grow. So one of three numbers is the best.
+    fn clocks(&self, phases: u128) -> u128 {
+        let links = self.least.saturating_mul(self.of_links);
+        let last = self.routes.saturating_sub(links).checked_div(self.phase).unwrap_or(0);
+        let any = [phases, phases.max(last), phases.max(last.saturating_add(1))];
+        any.map(|phases| self.exactly(phases)).into_iter().min().unwrap_or(0)
+    }
+}
+
 /// The least share of the greatest of `among` equal resources; 0 if it overflows.
 fn share(work: Option<u128>, among: u128) -> u128 {
     work.and_then(|work| work.checked_add(among)?.checked_sub(1)?.checked_div(among)).unwrap_or(0)
@@ -356,6 +427,7 @@ fn mismatch(by: Binding, witness: &Witness) -> String {
         Witness::Cut(_) => "a cut",
         Witness::CellPrices(_) => "prices of cells",
         Witness::LinkPrices(_) => "prices of links",
+        Witness::Prices { .. } => "prices of cells and links",
         Witness::Chain(_) => "a chain",
         Witness::Window { .. } => "a window",
     };

@@ -18,6 +18,8 @@ use crate::topology::Topology;
 #[derive(Default)]
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
+    /// The file's major version.
+    pub(super) major: u8,
 }
 
 impl Encoder {

@@ -18,7 +18,8 @@ use crate::version;
 
 /// The binary form of a value.
 pub fn write(document: &Document) -> Vec<u8> {
-    let mut out = Encoder::default();
+    let major = version::major(document);
+    let mut out = Encoder { major, ..Encoder::default() };
     let mut minor = 0;
     let kind = match document {
         Document::Machine(machine) => {
@@ -73,7 +74,6 @@ pub fn write(document: &Document) -> Vec<u8> {
             6
         }
     };
-    let major = version::machine_major(document.machine().map(|machine| &**machine));
     container(kind, (major, minor), &out.bytes)
 }
 
@@ -91,11 +91,11 @@ fn container(kind: u8, (major, minor): (u8, u8), payload: &[u8]) -> Vec<u8> {
 
 fn write_machine(machine: &Machine, out: &mut Encoder) {
     out.put(&MachineWire::new(machine));
-    let (parameters, major) = (machine.parameters(), version::machine_major(Some(machine)));
-    if major > 1 {
+    let parameters = machine.parameters();
+    if out.major > 1 {
         out.number(parameters.timed_starts);
     }
-    if major > 2 {
+    if out.major > 2 {
         out.put(&parameters.protocol);
         out.put(&parameters.later_numbers());
     }

@@ -85,7 +85,7 @@ fn step_schedule_to(schedule: &StepSchedule, out: &mut impl Write) -> io::Result
     put(
         &ScheduleOut {
             format: SCHEDULE_FORMAT,
-            version: version::STEPS,
+            version: version::of_step_schedule(schedule).max(version::STEPS),
             machine: MachineJson::new(schedule.machine()),
             origin: schedule.origin(),
             digest: schedule.digest().map(crate::digest::spelling),

@@ -129,8 +129,8 @@ impl Parser<'_> {
     }
 
     pub(super) fn witness(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<Witness> {
-        const KINDS: [&str; 7] =
-            ["cell", "hops", "cut", "cell_prices", "link_prices", "chain", "window"];
+        const KINDS: [&str; 8] =
+            ["cell", "hops", "cut", "cell_prices", "link_prices", "prices", "chain", "window"];
         let Some(kind) = KINDS.into_iter().find(|kind| self.eat(kind)) else {
             return Err(self.expected_word(&format!("one of {}", KINDS.join(", ")), &KINDS));
         };
@@ -141,6 +141,12 @@ impl Parser<'_> {
             "cut" => Witness::Cut(self.cell_ranges(machine)?),
             "cell_prices" => Witness::CellPrices(self.rest_of_line(|p| p.price())?),
             "link_prices" => Witness::LinkPrices(self.rest_of_line(|p| p.price())?),
+            "prices" => {
+                self.keyword("cells")?;
+                let cells = self.prices_until("links")?;
+                let links = self.prices_until("alone")?;
+                Witness::Prices { cells, links, alone: self.rest_of_line(|p| p.price())? }
+            }
             "chain" => Witness::Chain(self.rest_of_line(|p| {
                 let (parse, index) = (ConnectionId::parse, ConnectionId::index);
                 p.id_below(parse, index, set.len(), "a connection of the set")
@@ -163,6 +169,14 @@ impl Parser<'_> {
 
     fn price(&mut self) -> Result<u32> {
         self.number32("a price", 0, u32::MAX)
+    }
+
+    fn prices_until(&mut self, word: &str) -> Result<Vec<u32>> {
+        let mut prices = Vec::new();
+        while !self.eat(word) {
+            prices.push(self.price()?);
+        }
+        Ok(prices)
     }
 
     /// Ranges, each as its first and its last cell.

@@ -36,6 +36,7 @@ pub fn write(document: &Document) -> String {
 pub fn write_to(document: &Document, out: &mut impl Write) -> io::Result<()> {
     let version = match document {
         Document::Schedule(schedule) => version::of_schedule(schedule),
+        Document::Steps(schedule) => version::of_step_schedule(schedule),
         Document::Image(image) => version::of_image(image),
         other => version::of_machine(other.machine().map(|machine| &**machine)),
     };
@@ -301,6 +302,11 @@ fn write_witness(witness: &Witness, out: &mut impl Write) -> io::Result<()> {
         Witness::Cut(side) => write_list("cut", side.iter().map(cells), out)?,
         Witness::CellPrices(prices) => write_list("cell_prices", prices.iter(), out)?,
         Witness::LinkPrices(prices) => write_list("link_prices", prices.iter(), out)?,
+        Witness::Prices { cells, links, alone } => {
+            write_list("prices cells", cells.iter(), out)?;
+            write_list(" links", links.iter(), out)?;
+            write_list(" alone", alone.iter(), out)?;
+        }
         Witness::Chain(chain) => write_list("chain", chain.iter(), out)?,
         Witness::Window { head, tail, side } => {
             write!(out, "window head {head} tail {tail}")?;

@@ -365,7 +365,7 @@ fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witn
     let cell = |rng: &mut Rng| CellId(rng.below(cells) as u32);
     let side = |rng: &mut Rng| (0..rng.below(4)).map(|_| (cell(rng), cell(rng))).collect();
     let prices = |rng: &mut Rng| (0..rng.below(5)).map(|_| rng.number() as u32).collect();
-    match rng.below(9) {
+    match rng.below(10) {
         0 => Some(Witness::Cell(cell(rng))),
         1 => Some(Witness::Hops),
         2 => Some(Witness::Cut(side(rng))),
@@ -376,7 +376,8 @@ fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witn
             let x = |rng: &mut Rng| ConnectionId(rng.below(set.len()) as u32);
             Some(Witness::Chain((0..rows).map(|_| x(rng)).collect()))
         }
-        6 => Some(Witness::Window { head: rng.number(), tail: rng.number(), side: side(rng) }),
+        6 => Some(Witness::Prices { cells: prices(rng), links: prices(rng), alone: prices(rng) }),
+        7 => Some(Witness::Window { head: rng.number(), tail: rng.number(), side: side(rng) }),
         _ => None,
     }
 }

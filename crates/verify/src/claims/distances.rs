@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::limits::PRICE_SEARCH;
-use conset_ir::{Connection, ConnectionSet, LinkId, Machine};
+use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine};
 
 use crate::live::Live;
 
@@ -26,7 +26,7 @@ pub(super) struct ConnectionDistances<'a> {
     set: &'a ConnectionSet,
     hops: Option<Vec<u32>>,
     neighbours: Option<NeighbourLists>,
-    /// Connections in the order of their sources.
+    /// Connections in the order of their sources, and of their words where these are equal.
     by_source: Option<Vec<u32>>,
 }
 
@@ -71,8 +71,9 @@ impl<'a> ConnectionDistances<'a> {
         let mut is_target = vec![u32::MAX; self.machine.cell_count()];
         let mut queue = VecDeque::new();
         let mut expanded = 0;
-        for row in rows.chunk_by(|&a, &b| source(connections, a) == source(connections, b)) {
-            let from = source(connections, row[0]);
+        let from = |x: u32| source(&connections[index(x)]);
+        for row in rows.chunk_by(|&a, &b| from(a) == from(b)) {
+            let from = from(row[0]);
             if expanded >= HOP_SEARCH_BUDGET {
                 row.iter().for_each(|&x| {
                     let connection = &connections[index(x)];
@@ -114,16 +115,8 @@ impl<'a> ConnectionDistances<'a> {
     pub(super) fn by_links(&mut self, prices: &[u32]) -> Result<u128, String> {
         check_count(prices, self.machine.link_count(), "links")?;
         self.prepare();
-        let next = self.prepared().0;
-        // The cheapest of parallel links.
-        let mut steps = vec![u64::MAX; next.ends.len()];
-        for (&entry, &price) in next.entry_of_link.iter().zip(prices) {
-            if entry != NO_ENTRY {
-                steps[index(entry)] = steps[index(entry)].min(u64::from(price));
-            }
-        }
-        let words = |x: u32| u128::from(self.set.connections()[index(x)].words);
-        self.priced(|at| steps[at], |_| 0, words)
+        let steps = self.prepared().0.cheapest(prices);
+        self.priced(source, |at, _| steps[at], |_| 0, |c| u128::from(c.words))
     }
 
     /// The sum over all connections of the least price of a route, given a price for each cell.
@@ -132,22 +125,44 @@ impl<'a> ConnectionDistances<'a> {
         self.prepare();
         let price = |cell: u32| u64::from(prices[index(cell)]);
         let ends = &self.prepared().0.ends;
-        self.priced(|at| price(ends[at]), price, |_| 1)
+        self.priced(source, |at, _| price(ends[at]), price, |_| 1)
     }
 
-    /// The sum of weights times distances. `step` is the price of an entry of the lists of
-    /// neighbours, `start` that of a source.
-    fn priced(
+    /// The sum over all connections of the least price of a route, given a price for each cell, and
+    /// one for each word on each link.
+    pub(super) fn by_cells_and_links(
+        &mut self,
+        cells: &[u32],
+        links: &[u32],
+    ) -> Result<u128, String> {
+        check_count(cells, self.machine.cell_count(), "cells")?;
+        check_count(links, self.machine.link_count(), "links")?;
+        self.prepare();
+        let next = self.prepared().0;
+        let steps = next.cheapest(links);
+        let price = |cell: u32| u64::from(cells[index(cell)]);
+        // Less than the price if it exceeds 64 bits, which proves less.
+        let step = |at: usize, words: u32| {
+            u64::from(words).saturating_mul(steps[at]).saturating_add(price(next.ends[at]))
+        };
+        self.priced(|c| (c.source, c.words), step, price, |_| 1)
+    }
+
+    /// The sum of weights times distances. Connections are in groups by `group`, those of a group
+    /// have the same source. `step` is the price of an entry of the lists of neighbours for the words
+    /// of a connection of the group, `start` that of a source.
+    fn priced<G: PartialEq>(
         &self,
-        step: impl Fn(usize) -> u64,
+        group: impl Fn(&Connection) -> G,
+        step: impl Fn(usize, u32) -> u64,
         start: impl Fn(u32) -> u64,
-        weight: impl Fn(u32) -> u128,
+        weight: impl Fn(&Connection) -> u128,
     ) -> Result<u128, String> {
         let (next, rows) = self.prepared();
-        let connections = self.set.connections();
+        let of = |x: u32| &self.set.connections()[index(x)];
         let cells = self.machine.cell_count();
-        let by_source = || rows.chunk_by(|&a, &b| source(connections, a) == source(connections, b));
-        let work = by_source().count().saturating_mul(cells + next.ends.len());
+        let groups = || rows.chunk_by(|&a, &b| group(of(a)) == group(of(b)));
+        let work = groups().count().saturating_mul(cells + next.ends.len());
         if work > PRICE_SEARCH {
             return Err(format!(
                 "a proof by prices expands {work} cells and links, more than the limit of \
@@ -157,9 +172,9 @@ impl<'a> ConnectionDistances<'a> {
         let mut travelled = 0u128;
         let mut distance = vec![u64::MAX; cells];
         let mut heap = BinaryHeap::new();
-        for row in by_source() {
+        for row in groups() {
             distance.fill(u64::MAX);
-            let from = source(connections, row[0]);
+            let &Connection { source: CellId(from), words, .. } = of(row[0]);
             distance[index(from)] = start(from);
             heap.push(Reverse((start(from), from)));
             while let Some(Reverse((reached, cell))) = heap.pop() {
@@ -167,7 +182,7 @@ impl<'a> ConnectionDistances<'a> {
                     continue;
                 }
                 for at in next.row(cell) {
-                    let (to, through) = (next.ends[at], reached + step(at));
+                    let (to, through) = (next.ends[at], reached.saturating_add(step(at, words)));
                     if through < distance[index(to)] {
                         distance[index(to)] = through;
                         heap.push(Reverse((through, to)));
@@ -175,10 +190,9 @@ impl<'a> ConnectionDistances<'a> {
                 }
             }
             for &x in row {
-                let target = connections[index(x)].target.index();
                 // Another rule refuses an unreachable target; it contributes nothing here.
-                let far = Some(distance[target]).filter(|&far| far != u64::MAX).unwrap_or(0);
-                travelled += weight(x) * u128::from(far);
+                let far = distance[of(x).target.index()];
+                travelled += if far == u64::MAX { 0 } else { weight(of(x)) * u128::from(far) };
             }
         }
         Ok(travelled)
@@ -188,7 +202,10 @@ impl<'a> ConnectionDistances<'a> {
         if self.neighbours.is_none() {
             self.neighbours = Some(NeighbourLists::new(self.machine));
             let mut rows: Vec<u32> = (0..to_u32(self.set.len())).collect();
-            rows.sort_by_key(|&x| self.set.connections()[index(x)].source);
+            rows.sort_by_key(|&x| {
+                let connection = &self.set.connections()[index(x)];
+                (connection.source, connection.words)
+            });
             self.by_source = Some(rows);
         }
     }
@@ -208,8 +225,8 @@ fn check_count(prices: &[u32], count: usize, of: &str) -> Result<(), String> {
     }
 }
 
-fn source(connections: &[Connection], x: u32) -> u32 {
-    connections[index(x)].source.0
+fn source(connection: &Connection) -> u32 {
+    connection.source.0
 }
 
 /// The entry of a dead link.
@@ -250,6 +267,17 @@ impl NeighbourLists {
             this.first[cell + 1] += this.first[cell];
         }
         this
+    }
+
+    /// The price of each entry: that of the cheapest of its links.
+    fn cheapest(&self, prices: &[u32]) -> Vec<u64> {
+        let mut steps = vec![u64::MAX; self.ends.len()];
+        for (&entry, &price) in self.entry_of_link.iter().zip(prices) {
+            if entry != NO_ENTRY {
+                steps[index(entry)] = steps[index(entry)].min(u64::from(price));
+            }
+        }
+        steps
     }
 
     /// The entries of a cell.

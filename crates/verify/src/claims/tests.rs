@@ -106,6 +106,41 @@ fn witnesses_prove_what_can_be_counted_by_hand() {
     }
 }
 
+/// Each cell of a ring of 8 sends 100 words three links on. With 4 channels there is none for the
+/// five links of the other way, so the links of one direction carry 300 words each.
+#[test]
+fn prices_of_cells_and_links_weigh_time_against_phases() {
+    let pairs = set(&std::array::from_fn::<_, 8, _>(|c| (c as u32, (c as u32 + 3) % 8, 100)));
+    let proved = |switch: u32, phases: u128, cell: u32, alone: u32| {
+        let parameters =
+            Parameters { channels_per_cell: 4, t_sync: switch, t_phase: 0, ..Parameters::iwarp() };
+        let ring = Machine::from_spec("ring:8").unwrap().with_parameters(parameters).unwrap();
+        let links = (0..ring.link_count()).map(|row| ring.link(LinkId::from_index(row)));
+        let onward = links.map(|link| u32::from(link.target.0 == (link.source.0 + 1) % 8));
+        let onward: Vec<u32> = onward.collect();
+        let witness =
+            Witness::Prices { cells: vec![cell; 8], links: onward, alone: vec![alone; 16] };
+        let mut prover = Prover::new(&ring, &pairs);
+        prover.clocks(u128::MAX, phases, Binding::ChannelLinkFlow, Some(&witness)).unwrap()
+    };
+    // Both ways cost 900, the channels of a phase 600; a word takes 2 clocks on a link.
+    assert_eq!(proved(528, 1, 150, 0), 528 + 600);
+    assert_eq!(proved(528, 2, 150, 0), 2 * 528 + 200);
+    // With cheap switches a second phase is worth its time: then only the agents bind.
+    assert_eq!(proved(399, 1, 150, 0), 2 * 399 + 200);
+    assert_eq!(proved(401, 1, 150, 0), 401 + 600);
+    assert_eq!(proved(0, 1, 150, 0), 200);
+    // Or the links, by other prices: 300 word-hops over two links.
+    assert_eq!(proved(100, 1, 150, 7), 2 * 100 + 300);
+    assert_eq!(proved(528, 1, 150, 7), 528 + 600);
+    // The way round is cheaper: 6 * 140 less 560 for channels.
+    assert_eq!(proved(528, 1, 140, 0), 528 + 560);
+    // The short way is cheaper: 300 + 4 * 160 less 640.
+    assert_eq!(proved(528, 1, 160, 0), 528 + 600);
+    assert_eq!(proved(528, 1, 0, 0), 528 + 200);
+    assert_eq!(proved(528, 1, u32::MAX, 0), 528 + 600);
+}
+
 #[test]
 fn chains_and_windows_are_counted_from_the_order() {
     let x = ConnectionId;
@@ -173,6 +208,17 @@ fn prices_beyond_all_measure_prove_nothing_and_break_nothing() {
     let even = Witness::LinkPrices(vec![1; 12]);
     let proved = |witness| prove(&machine, &pairs, Binding::LinkFlow, &witness).unwrap();
     assert_eq!(proved(prices), proved(even));
+    let both = |cell, link| {
+        let links = vec![link; 12];
+        let witness = Witness::Prices { cells: vec![cell; 6], alone: links.clone(), links };
+        let mut prover = Prover::new(&machine, &pairs);
+        prover.clocks(u128::MAX, 1, Binding::ChannelLinkFlow, Some(&witness)).unwrap()
+    };
+    // Where a channel costs more than any words, the links alone are what is left.
+    for (cell, link) in [(u32::MAX, 1), (u32::MAX, u32::MAX), (0, u32::MAX), (1, 1)] {
+        assert_eq!(both(cell, link), both(0, 1), "{cell} {link}");
+    }
+    assert!(both(0, 0) < both(0, 1));
 }
 
 /// These parameters with full duplex and one stream, whose set-up takes 7 clocks, and 3 for a word at agents.
@@ -428,11 +474,13 @@ fn a_witness_of_another_kind_is_named() {
     let ring = Machine::from_spec("ring:6").unwrap();
     let rows = set(&[(0, 3, 1)]);
     let side = Vec::new();
+    let both = Witness::Prices { cells: vec![1; 6], links: vec![1; 12], alone: vec![1; 12] };
     for (witness, what) in [
         (Witness::Cell(CellId(0)), "a cell"),
         (Witness::Hops, "hops"),
         (Witness::Cut(Vec::new()), "a cut"),
         (Witness::CellPrices(vec![1; 6]), "prices of cells"),
+        (both, "prices of cells and links"),
         (Witness::Chain(Vec::new()), "a chain"),
         (Witness::Window { head: 0, tail: 0, side }, "a window"),
     ] {
