@@ -238,8 +238,10 @@ impl<'a> PhaseSearch<'a> {
                 outcome = trial.settle((cycles, u32::MAX), self.left().div_ceil(2));
                 self.count(&mut trial);
             }
-            if outcome == RoutingOutcome::Settled {
-                return Some(trial);
+            match outcome {
+                RoutingOutcome::Settled => return Some(trial),
+                RoutingOutcome::TooLarge => return None,
+                RoutingOutcome::Stalled | RoutingOutcome::Exhausted => (),
             }
             phases += 1 + phases / 32;
         }

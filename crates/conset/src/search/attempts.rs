@@ -15,7 +15,7 @@ pub(super) const SEARCHED: usize = 1 << 10;
 /// Attempts of load annealing for a small set.
 const ANNEALINGS: usize = 8;
 /// The same on machines with timed starts, where slots are negotiated too.
-const ANNEALINGS_TIMED: usize = 2;
+const ANNEALINGS_TIMED: usize = 1;
 /// Connections of all attempts of load annealing together.
 const ANNEALED_CONNECTIONS: usize = 1 << 13;
 

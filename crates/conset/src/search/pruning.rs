@@ -149,11 +149,20 @@ impl PlanSearch<'_> {
             _ if self.options.unlimited => false,
             Planner::LoadAnnealing => {
                 self.stop_rule == StopRule::Converged
-                    && (self.long_routes || self.budgeted_work > ANNEALING_WORK_LIMIT)
+                    && (self.long_routes
+                        || self.budgeted_work > ANNEALING_WORK_LIMIT
+                        || self.is_negotiated())
             }
             Planner::PreemptiveList => channels(&best.timetable) > CHANNELS_LIMIT,
             _ => false,
         }
+    }
+
+    /// Whether a planner has negotiated slots or phases. Load annealing, which follows for large sets,
+    /// does no better then.
+    fn is_negotiated(&self) -> bool {
+        let planners = [Planner::SlotPathfinder, Planner::PhasePathfinder].map(Planner::name);
+        self.has_timed_starts() && self.trials.iter().any(|t| planners.contains(&t.planner))
     }
 
     /// Whether local search is worth its time: the best plan is far from the bound, and streams
