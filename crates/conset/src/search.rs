@@ -410,6 +410,7 @@ impl<'a> PlanSearch<'a> {
             let skipped = match planner {
                 Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_fragments(),
+                Planner::LoadAnnealing => !self.may_gain_by_annealing(),
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {

@@ -176,20 +176,22 @@ fn bounds_with_budget(
         }];
         return Ok(BoundsReport { phases: nothing.clone(), clocks: nothing });
     }
-    let shortest = ShortestRoutes::new(machine, set)?;
+    let network = Network::new(machine);
+    let shortest = ShortestRoutes::new(machine, &network, set)?;
     if shortest.channels > most {
         return Err(explain::too_long(set, shortest.channels, most));
     }
     let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, shortest.channels)];
-    phases.extend(flow::phases(machine, set, tightest(&phases).value));
+    phases.extend(flow::phases(machine, &network, set, tightest(&phases).value));
     let switches =
         u128::from(tightest(&phases).value) * u128::from(machine.parameters().switch_clocks());
     let mut clocks = vec![agent_bound(machine, set, true)];
     clocks.extend(link_bound(machine, shortest.word_hops));
     clocks.extend(cuts::bounds(machine, set));
     let known = |clocks: &[LoadBound]| clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
-    clocks.extend(flow::clocks(machine, set, known(&clocks)));
-    clocks.extend(flow::clocks_in_phases(machine, set, tightest(&phases).value, &clocks));
+    clocks.extend(flow::clocks(machine, &network, set, known(&clocks)));
+    let fewest = tightest(&phases).value;
+    clocks.extend(flow::clocks_in_phases(machine, &network, set, fewest, &clocks));
     clocks.extend(critical_path::clocks(machine, set, &shortest.hops, known(&clocks)));
     let clocks = clocks
         .into_iter()
@@ -222,13 +224,15 @@ pub(crate) fn fewest_channels(
     let phases = u128::from(phases.max(1));
     let busiest = endpoint_counts(machine, set).into_iter().max().unwrap_or(0);
     let cells = wide(live_cells(machine));
-    let total = ShortestRoutes::new(machine, set)?.channels.div_ceil(cells * phases);
+    let total = ShortestRoutes::new(machine, &Network::new(machine), set)?
+        .channels
+        .div_ceil(cells * phases);
     Ok(saturate(u128::from(busiest).div_ceil(phases).max(total)))
 }
 
 /// Words times distance of all connections. The endpoints must be valid.
 pub(crate) fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, Infeasible> {
-    ShortestRoutes::new(machine, set).map(|shortest| shortest.word_hops)
+    ShortestRoutes::new(machine, &Network::new(machine), set).map(|shortest| shortest.word_hops)
 }
 
 /// A bound on the clocks beside the context switches.
@@ -379,9 +383,8 @@ impl ShortestRoutes {
     }
 
     /// One search for each distinct source, as far as its farthest target.
-    fn new(machine: &Machine, set: &ConnectionSet) -> Result<Self, Infeasible> {
-        let network = Network::new(machine);
-        if let Some(shortest) = Self::on_grid(&network, set) {
+    fn new(machine: &Machine, network: &Network, set: &ConnectionSet) -> Result<Self, Infeasible> {
+        if let Some(shortest) = Self::on_grid(network, set) {
             return Ok(shortest);
         }
         let by_source = by_source(network.cells, set);

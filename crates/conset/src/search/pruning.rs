@@ -149,20 +149,22 @@ impl PlanSearch<'_> {
             _ if self.options.unlimited => false,
             Planner::LoadAnnealing => {
                 self.stop_rule == StopRule::Converged
-                    && (self.long_routes
-                        || self.budgeted_work > ANNEALING_WORK_LIMIT
-                        || self.is_negotiated())
+                    && (self.long_routes || self.budgeted_work > ANNEALING_WORK_LIMIT)
             }
             Planner::PreemptiveList => channels(&best.timetable) > CHANNELS_LIMIT,
             _ => false,
         }
     }
 
-    /// Whether a planner has negotiated slots or phases. Load annealing, which follows for large sets,
-    /// does no better then.
-    fn is_negotiated(&self) -> bool {
+    /// Whether load annealing may do better than the plans so far. On machines with timed starts it
+    /// does not if slots or phases were negotiated, which it follows for large sets.
+    pub(super) fn may_gain_by_annealing(&self) -> bool {
         let planners = [Planner::SlotPathfinder, Planner::PhasePathfinder].map(Planner::name);
-        self.has_timed_starts() && self.trials.iter().any(|t| planners.contains(&t.planner))
+        let mut made = self.trials.iter().map(|trial| trial.planner);
+        self.stop_rule != StopRule::Converged
+            || self.options.unlimited
+            || !self.has_timed_starts()
+            || !made.any(|planner| planners.contains(&planner))
     }
 
     /// Whether local search is worth its time: the best plan is far from the bound, and streams

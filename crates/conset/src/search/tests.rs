@@ -59,9 +59,30 @@ fn misshapen(
     Ok(plans)
 }
 
+/// Plans of the round pathfinder in place of those of the slot pathfinder, annealed ones, and no others.
+fn slots_and_annealed(
+    task: &Task<'_>,
+    planner: Planner,
+    options: &planner::PlannerOptions,
+    work: &mut Work,
+) -> Result<Vec<Routed>, Infeasible> {
+    match planner {
+        Planner::SlotPathfinder => planner::plans(task, Planner::RoundPathfinder, options, work),
+        Planner::LoadAnnealing => planner::plans(task, planner, options, work),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// The timetable that a search ends with, and its statistics.
 fn searched(plans: PlanFn, stop_rule: StopRule) -> (Timetable, SearchStats) {
-    let (machine, set) = case();
+    searched_for(case(), plans, stop_rule)
+}
+
+fn searched_for(
+    (machine, set): (Arc<Machine>, Arc<ConnectionSet>),
+    plans: PlanFn,
+    stop_rule: StopRule,
+) -> (Timetable, SearchStats) {
     let options = CompileOptions::default();
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let mut search =
@@ -86,6 +107,27 @@ fn plans_that_are_wrong_are_counted_and_the_result_is_that_without_them() {
     let (timetable, stats) = searched(some_wrong, StopRule::Converged);
     assert!(stats.candidates_refused > 0, "{stats:?}");
     assert_eq!(timetable, right);
+}
+
+/// Load annealing after negotiated slots is not worth its time, which is no limit of work.
+#[test]
+fn a_large_set_with_slots_is_not_annealed() {
+    let machine = Machine::from_spec("mesh:4x4").unwrap();
+    let parameters = conset_ir::Parameters { timed_starts: 1, ..machine.parameters().clone() };
+    let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+    let ends = (0..5 * 16 * 15u32).map(|x| (x % 16, (x % 16 + 1 + x / 16 % 15) % 16, 1 + x % 97));
+    let connections = ends.map(|(s, t, words)| Connection::new(CellId(s), CellId(t), words));
+    let set = Arc::new(ConnectionSet::new("s", connections.collect()).unwrap());
+    assert!(set.len() > SEARCHED);
+    let case = (machine, set);
+    let (_, stats) = searched_for(case.clone(), slots_and_annealed, StopRule::Converged);
+    let planners = |stats: &SearchStats| -> Vec<&str> {
+        stats.trials.iter().map(|trial| trial.planner).collect()
+    };
+    assert_eq!(planners(&stats), ["slot-pathfinder"]);
+    assert_eq!(stats.stop_reason, StopReason::Converged);
+    let (_, stats) = searched_for(case, slots_and_annealed, StopRule::MaxPlans(2));
+    assert_eq!(planners(&stats), ["slot-pathfinder", "load-annealing"]);
 }
 
 #[test]

@@ -33,10 +33,14 @@ use crate::wide::wide_to_f64;
 use search::{Aim, LengthBound, LengthSearch};
 
 /// The time of the words on the links, if it exceeds `known`.
-pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Option<LoadBound> {
+pub(super) fn clocks(
+    machine: &Machine,
+    network: &Network,
+    set: &ConnectionSet,
+    known: u128,
+) -> Option<LoadBound> {
     let [link_clocks, _] = machine.link_clocks_range().map(u128::from);
-    let network = Network::new(machine);
-    let mut flow = LengthSearch::new(machine, &network, set, Aim::Words)?;
+    let mut flow = LengthSearch::new(machine, network, set, Aim::Words)?;
     let found = flow.search(known / link_clocks.max(1))?;
     let clocks = (found.needed * link_clocks).div_ceil(found.capacity);
     (clocks > known).then(|| {
@@ -45,9 +49,9 @@ pub(super) fn clocks(machine: &Machine, set: &ConnectionSet, known: u128) -> Opt
              long; {}",
             found.needed,
             found.capacity,
-            longest_links(&network, &found)
+            longest_links(network, &found)
         );
-        let witness = Witness::LinkPrices(link_prices(machine, &network, &found.lengths));
+        let witness = Witness::LinkPrices(link_prices(machine, network, &found.lengths));
         LoadBound { binding: Binding::LinkFlow, clocks, explanation, witness }
     })
 }
@@ -65,9 +69,13 @@ fn link_prices(machine: &Machine, network: &Network, lengths: &[u32]) -> Vec<u32
 }
 
 /// The phases that the channels of cells in narrow places need, if they exceed `known`.
-pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Option<Bound> {
-    let network = Network::new(machine);
-    let mut flow = LengthSearch::new(machine, &network, set, Aim::Phases)?;
+pub(super) fn phases(
+    machine: &Machine,
+    network: &Network,
+    set: &ConnectionSet,
+    known: u64,
+) -> Option<Bound> {
+    let mut flow = LengthSearch::new(machine, network, set, Aim::Phases)?;
     let found = flow.search(u128::from(known))?;
     let phases = saturate(found.needed.div_ceil(found.capacity));
     (phases > known).then(|| {
@@ -88,27 +96,26 @@ pub(super) fn phases(machine: &Machine, set: &ConnectionSet, known: u64) -> Opti
 /// those that are `known`; the first of these are the agents'.
 pub(super) fn clocks_in_phases(
     machine: &Machine,
+    network: &Network,
     set: &ConnectionSet,
     phases: u64,
     known: &[LoadBound],
 ) -> Option<LoadBound> {
     let [link_clocks, _] = machine.link_clocks_range().map(u128::from);
-    let network = Network::new(machine);
     let most = known.iter().map(|bound| bound.clocks).max().unwrap_or(0);
-    let mut flow = LengthSearch::new(machine, &network, set, Aim::WordsInPhases(phases))?;
+    let mut flow = LengthSearch::new(machine, network, set, Aim::WordsInPhases(phases))?;
     let found = flow.search(most / link_clocks.max(1))?;
     let edges = network.next.edge_count();
-    let of_links = |bound: &LoadBound| {
-        edge_lengths(machine, &network, &bound.witness).map(|lengths| (bound.clocks, lengths))
-    };
-    let alone = known.iter().filter_map(of_links).max_by_key(|(clocks, _)| *clocks);
-    let alone = alone.map_or_else(|| vec![1; edges], |(_, lengths)| lengths);
-    let words = LengthSearch::new(machine, &network, set, Aim::Words)?.proved_by(&alone);
+    let of_links = known.iter().filter(|bound| bound.binding != Binding::AgentLoad);
+    let alone = of_links.max_by_key(|bound| bound.clocks).map(|bound| &bound.witness);
+    let alone = edge_lengths(machine, network, alone.unwrap_or(&Witness::Hops))?;
+    let words = LengthSearch::new(machine, network, set, Aim::Words)?.proved_by(&alone);
     let tradeoff = Tradeoff {
         needed: found.needed * link_clocks,
         a_phase: found.fixed * link_clocks / u128::from(phases),
         links: found.capacity,
-        any: (words.needed * link_clocks).div_ceil(words.capacity).max(known[0].clocks),
+        // Lengths that are all 0 prove nothing.
+        any: (words.needed * link_clocks).div_ceil(words.capacity.max(1)).max(known[0].clocks),
         switch: machine.parameters().switch_clocks().into(),
     };
     let clocks = tradeoff.least();
@@ -120,11 +127,11 @@ pub(super) fn clocks_in_phases(
              channels of {phases} phases, and all links together are {} long; {}",
             found.needed,
             found.capacity,
-            longest_links(&network, &found)
+            longest_links(network, &found)
         );
-        let links = link_prices(machine, &network, &found.lengths);
+        let links = link_prices(machine, network, &found.lengths);
         let cells = found.lengths[edges..].to_vec();
-        let alone = link_prices(machine, &network, &alone);
+        let alone = link_prices(machine, network, &alone);
         let witness = Witness::Prices { cells, links, alone };
         LoadBound { binding: Binding::ChannelLinkFlow, clocks, explanation, witness }
     })

@@ -176,6 +176,45 @@ fn routes_that_share_all_links_need_channels() {
     assert!((100 + 3750..=200 + 3750).contains(&two.clocks), "{}", two.clocks);
 }
 
+/// Lengths of cells alone may prove that there are too few phases; then links have no length.
+#[test]
+fn a_bound_for_too_few_phases_is_that_of_more() {
+    let parameters = Parameters { channels_per_cell: 2, ..Parameters::iwarp() };
+    for spec in ["ring:1", "ring:2", "ring:8", "mesh:3x3", "fat-tree:10"] {
+        let machine = Machine::from_spec(spec).unwrap().with_parameters(parameters.clone());
+        let machine = machine.unwrap();
+        let set = all_to_all(&machine, 3);
+        if set.is_empty() {
+            continue;
+        }
+        let network = Network::new(&machine);
+        let known = [agent_bound(&machine, &set, true)];
+        let fewest = bounds(&machine, &set).unwrap().summary().phases;
+        // A phase for each connection.
+        let switch = machine.parameters().switch_clocks();
+        let enough = to_u64(set.len()) * (switch + 3 * 2);
+        for phases in 1..=u64::from(fewest) {
+            let found = flow::clocks_in_phases(&machine, &network, &set, phases, &known);
+            let clocks = found.map_or(0, |found| saturate(found.clocks));
+            assert!(phases * switch + clocks <= enough, "{spec} {phases} {clocks}");
+        }
+    }
+}
+
+#[test]
+fn connections_to_themselves_need_no_links() {
+    let topology = conset_ir::Topology::Graph {
+        cells: 5,
+        switches: 0,
+        links: vec![(0, 1), (1, 0), (2, 3), (3, 2)],
+    };
+    let parameters = Parameters { channels_per_cell: 2, ..Parameters::iwarp() };
+    let machine = Machine::new("parts", topology, parameters, Vec::new(), Vec::new()).unwrap();
+    let rows: Vec<_> = (0..5).flat_map(|cell| [(cell, cell, 10); 4]).collect();
+    let summary = bounds(&machine, &set(&rows)).unwrap().summary();
+    assert_eq!((summary.phases, summary.clocks_by), (2, Binding::AgentLoad));
+}
+
 /// Four random permutations on a mesh whose middle needs 3.007 phases.
 #[test]
 fn a_search_for_phases_ends_near_the_best_lengths() {

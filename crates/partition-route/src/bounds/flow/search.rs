@@ -96,9 +96,13 @@ pub(super) struct LengthBound {
 }
 
 impl LengthBound {
-    /// The bound, not rounded; not a number if nothing has a capacity.
+    /// The bound, not rounded; 0 if no place with a length has a capacity that grows with the bound.
+    /// (Fixed capacities may then be too small for any bound, which is not what is searched for.)
     fn value(&self) -> f64 {
-        wide_to_f64(self.needed) / wide_to_f64(self.capacity)
+        match self.capacity {
+            0 => 0.0,
+            capacity => wide_to_f64(self.needed) / wide_to_f64(capacity),
+        }
     }
 }
 
@@ -192,14 +196,11 @@ impl<'a> LengthSearch<'a> {
         let mut rows: Vec<u32> = (0..to_u32(set.len())).collect();
         rows.sort_by_key(|&x| key(x));
         let mut groups: Vec<Group> = Vec::new();
-        for (row, &x) in rows.iter().enumerate() {
-            match groups.last_mut() {
-                Some(group) if (group.source, group.words) == key(x) => group.rows.end = row + 1,
-                _ => {
-                    let (source, words) = key(x);
-                    groups.push(Group { source, words, rows: row..row + 1 });
-                }
-            }
+        let mut first = 0;
+        for same in rows.chunk_by(|&a, &b| key(a) == key(b)) {
+            let (source, words) = key(same[0]);
+            groups.push(Group { source, words, rows: first..first + same.len() });
+            first += same.len();
         }
         let units = |x: u32| if aim == Aim::Words { words_of(x) } else { 1 };
         let rows = rows.into_iter().map(|x| (x, units(x))).collect();
@@ -210,7 +211,7 @@ impl<'a> LengthSearch<'a> {
         // No route is longer than 2^63.
         let longest_word = groups.iter().map(|group| group.words).max().unwrap_or(1).max(1);
         let most = (1 << 62) / longest_word / to_u64(places);
-        effort.finest = effort.finest.min(to_u32(usize::try_from(most.min(1 << 30)).unwrap_or(0)));
+        effort.finest = to_u32(most.min(effort.finest.into()));
         effort.fine = effort.fine.min(effort.finest);
         let is_possible = proof <= PRICE_SEARCH && capacity.iter().any(|&capacity| capacity > 0);
         is_possible.then(|| Self {
@@ -364,7 +365,6 @@ impl<'a> LengthSearch<'a> {
         for lengths in tries.into_iter().take(self.steps) {
             self.lengths = lengths;
             let other = self.proof();
-            // Without capacity the quotient is not a number, which is not greater.
             let better = other.value();
             if better > value {
                 (value, found) = (better, other);
