@@ -80,7 +80,7 @@ pub struct SlotConfig {
     /// placing all units once.
     pub effort: u64,
     /// The maximum work limit of a trial, in the same unit and per unit to be placed: small sets
-    /// need few passes, and end their search here and not at the end of the budget.
+    /// end their search here and not at the end of the budget.
     pub effort_per_unit: u64,
 }
 
@@ -101,7 +101,7 @@ impl Default for SlotConfig {
             far: 24,
             free_phases: 64,
             effort: 16,
-            effort_per_unit: 4,
+            effort_per_unit: 16,
         }
     }
 }
