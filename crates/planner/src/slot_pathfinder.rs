@@ -23,6 +23,7 @@
 //! If the set has an order, successors get later slots than their predecessors (`order`). Sets with
 //! required bandwidths or latencies are not supported.
 
+mod detours;
 mod negotiation;
 mod order;
 mod route;
@@ -63,16 +64,9 @@ pub struct SlotConfig {
     pub history_kept: u32,
     /// The cost of a port that the present cost factor multiplies. An unused port costs nothing.
     pub port: u32,
-    /// The maximum number of hops beyond the shortest route, in one of `detours` searches: a search with
-    /// detours takes several times as long as one without, and few units need one.
-    pub detour: u16,
-    /// See [`SlotConfig::detour`].
-    pub detours: u32,
-    /// One in `far_detours` searches allows [`SlotConfig::far`] hops beyond the shortest
-    /// route: routes the other way round relieve rings and cuts.
-    pub far_detours: u32,
-    /// The maximum number of hops beyond the shortest route in such a search.
-    pub far: u16,
+    /// Every unit that a detour might place cheaper is searched for one if the budget is at least
+    /// this much per unit; with a smaller budget, the same fraction of them is.
+    pub detours: u64,
     /// The first negotiation has more phases than the bound: as many more as take one
     /// `free_phases`-th of the bound of time.
     pub free_phases: u32,
@@ -95,10 +89,7 @@ impl Default for SlotConfig {
             history_most: 1 << 10,
             history_kept: 48,
             port: 128,
-            detour: 4,
-            detours: 4,
-            far_detours: 64,
-            far: 24,
+            detours: 1 << 20,
             free_phases: 64,
             effort: 16,
             effort_per_unit: 16,
@@ -195,7 +186,6 @@ pub(crate) fn plan_full_phases(
     seed: u64,
 ) -> Option<Found> {
     let config = SlotConfig::default();
-    let config = SlotConfig { detour: 0, far: 0, ..config };
     let mut words: Vec<u32> = problem.set.connections().iter().map(|c| c.words).collect();
     words.sort_unstable_by_key(|&words| Reverse(words));
     let units = Units::cut(problem, (words.first()?.max(&1).to_owned(), 1));
@@ -441,6 +431,9 @@ impl<'a> SlotSearch<'a> {
         let units = (self.cuts[cut].units, self.order);
         let mut state = Negotiation::new(self.problem, self.config, units, room, self.seed);
         state.placing = self.placing;
+        let budget = to_u64(self.cuts[cut].units.count()) * self.config.detours;
+        let one_in = u32::try_from(budget.div_ceil(self.budget.max(1))).unwrap_or(u32::MAX);
+        state.detours_one_in = Some(one_in.max(1));
         Some(state)
     }
 

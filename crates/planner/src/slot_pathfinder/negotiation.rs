@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use conset_ir::convert::{index, to_i64, to_u32, to_u64};
 
+use super::detours::DetourSearch;
 use super::order::Order;
 use super::route::RouteSearch;
 use super::rows::{HOP, HOP_BASE, NEVER, Prices, Rows, Use};
@@ -87,7 +88,7 @@ pub(super) struct Negotiation<'a> {
     room: Vec<u32>,
     links: Rows,
     ports: Rows,
-    /// The use of channels, by cell, then phase; and the cost for one more user.
+    /// The use of channels, by cell, then phase; and the cost for one more user, by cell, then slot.
     channels: Vec<Use>,
     channel_costs: Vec<i32>,
     places: Vec<Placement>,
@@ -107,6 +108,9 @@ pub(super) struct Negotiation<'a> {
     /// The least overuse after any pass.
     least: u64,
     search: RouteSearch,
+    detours: DetourSearch,
+    /// One in so many searches for a place looks for detours; `None` if none does.
+    pub(super) detours_one_in: Option<u32>,
 }
 
 impl<'a> Negotiation<'a> {
@@ -121,7 +125,7 @@ impl<'a> Negotiation<'a> {
     ) -> Self {
         let farthest = (0..problem.set.len()).map(|x| problem.hops(x)).max().unwrap_or(0);
         let longest = i32::try_from(units.longest).unwrap_or(i32::MAX);
-        let links = (i32::from(farthest) + i32::from(config.far) + 1) * longest;
+        let links = (i32::from(farthest) + 1) * longest;
         let prices = Prices {
             present: config.present_first,
             history: config.history,
@@ -152,6 +156,8 @@ impl<'a> Negotiation<'a> {
             placing: 0,
             least: 0,
             search: RouteSearch::new(problem.cell_count()),
+            detours: DetourSearch::new(problem),
+            detours_one_in: None,
         };
         let room = std::mem::take(&mut this.room);
         this.reshape(this.phase_starts(to_u32(slots), phases), &vec![None; slots]);
@@ -299,7 +305,7 @@ impl<'a> Negotiation<'a> {
         // The first slot has room for any unit, so that each can be placed.
         self.room.iter_mut().take(1).for_each(|room| *room = u32::MAX);
         self.channels = vec![Use::default(); phases * self.problem.cell_count()];
-        self.channel_costs = vec![0; self.channels.len()];
+        self.channel_costs = vec![0; self.slots() * self.problem.cell_count()];
         (self.overuse, self.channel_overuse) = (0, 0);
         for unit in 0..self.units.count() {
             let place = &mut self.places[unit];
@@ -418,9 +424,9 @@ impl<'a> Negotiation<'a> {
     fn remember(&mut self) {
         self.links.remember(&self.prices);
         self.ports.remember(&self.prices);
-        for (of, cost) in self.channels.iter_mut().zip(&mut self.channel_costs) {
-            of.remember(self.problem.channels, &self.prices);
-            *cost = of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
+        self.channels.iter_mut().for_each(|of| of.remember(self.problem.channels, &self.prices));
+        for cell in 0..self.problem.cell_count() {
+            (0..self.phases()).for_each(|phase| self.price_channels(cell, phase));
         }
         for row in 0..self.pair_history.len() {
             self.pair_history[row].users = u32::from(self.is_violated(row));

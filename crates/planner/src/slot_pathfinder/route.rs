@@ -1,11 +1,10 @@
-//! The cheapest routes of a connection, for all start slots at once.
+//! The cheapest shortest route of a connection, for all start slots at once.
 //!
-//! The search runs backwards from the target, over the cells that lie on routes of at most a given
-//! number of hops. The costs of a cell are a row with one number for each slot in which a unit may
-//! start, and an edge is relaxed for all of them in one loop over slices. Shortest routes need one
-//! sweep over the cells; each step away from the target that a detour takes needs one more.
+//! The search runs backwards from the target, over the cells that lie on routes of fewest hops. The
+//! costs of a cell are a row with one number for each slot in which a unit may start, and an edge is
+//! relaxed for all of them in one loop over slices. `detours` finds routes with more hops.
 
-use crate::problem::{Problem, UNREACHABLE};
+use crate::problem::Problem;
 use conset_ir::convert::{index, to_u32, to_u64};
 
 use super::rows::{NEVER, Rows};
@@ -14,10 +13,26 @@ use super::rows::{NEVER, Rows};
 pub(super) struct View<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) links: &'a Rows,
-    /// The first slot of each phase, and the number of slots.
-    pub(super) first: &'a [u32],
-    /// The cost of a channel, by cell, then phase.
+    /// The cost of a channel, by cell, then slot.
     pub(super) channels: &'a [i32],
+}
+
+impl View<'_> {
+    /// The cost of a channel of a cell, by slot.
+    #[inline]
+    pub(super) fn channels(&self, cell: u32) -> &[i32] {
+        let slots = self.links.slots();
+        &self.channels[index(cell) * slots..][..slots]
+    }
+}
+
+/// The least cost, and its start. Of equal ones `salt` chooses.
+pub(super) fn least_start(costs: &[i32], salt: u32) -> Option<(i32, usize)> {
+    let least = costs.iter().copied().min()?;
+    let (before, after) = costs.split_at(index(salt) % costs.len());
+    let first = |row: &[i32]| row.iter().position(|&cost| cost == least);
+    let start = first(after).map(|at| at + before.len()).or_else(|| first(before))?;
+    (least < NEVER).then_some((least, start))
 }
 
 /// The search's memory, kept from search to search.
@@ -27,9 +42,8 @@ pub(super) struct RouteSearch {
     row: Vec<u32>,
     seen: Vec<u32>,
     now: u32,
-    /// The cells of the search, the source first, and their hops from it.
+    /// The cells of the search, the source first, in the order of their hops from it.
     cells: Vec<u32>,
-    hops: Vec<u32>,
     /// Arcs of each row are `first[row]..first[row + 1]`: the row of the neighbour, and the edge.
     first: Vec<u32>,
     arcs: Vec<(u32, u32)>,
@@ -49,7 +63,6 @@ impl RouteSearch {
             seen: vec![0; cells],
             now: 0,
             cells: Vec::new(),
-            hops: Vec::new(),
             first: Vec::new(),
             arcs: Vec::new(),
             costs: Vec::new(),
@@ -59,66 +72,49 @@ impl RouteSearch {
         }
     }
 
-    /// The cheapest start and route of connection `x` for so many slots: cost and start. Of equal
-    /// starts `salt` chooses.
+    /// The cheapest start and shortest route of connection `x` for so many slots: cost and start. Of
+    /// equal starts `salt` chooses.
     pub(super) fn find(
         &mut self,
         view: &View<'_>,
-        x: usize,
-        (slots, detour): (usize, u16),
+        (x, slots): (usize, usize),
         salt: u32,
     ) -> Option<(i32, usize)> {
         let width = self.starts.len();
-        self.gather(view.problem, x, detour);
+        self.gather(view.problem, x);
         self.costs.resize(self.cells.len() * width, 0);
-        for sweep in 0..=detour / 2 {
-            for row in (0..self.cells.len()).rev() {
-                self.relax(view, x, row, slots, sweep > 0);
-            }
-            self.work += to_u64(self.arcs.len() + self.cells.len()) * (3 + to_u64(width) / 8);
+        for row in (0..self.cells.len()).rev() {
+            self.relax(view, row, slots);
         }
-        let mut least = NEVER;
-        for (to, start) in self.costs[..width].iter_mut().zip(&self.starts) {
-            *to = to.wrapping_add(*start);
-            least = least.min(*to);
-        }
-        let (before, after) = self.costs[..width].split_at(index(salt) % width);
-        let first = |row: &[i32]| row.iter().position(|&cost| cost == least);
-        let start = first(after).map(|at| at + before.len()).or_else(|| first(before))?;
-        (least < NEVER).then_some((least, start))
+        self.work += to_u64(self.arcs.len() + self.cells.len()) * (3 + to_u64(width) / 8);
+        let costs = &mut self.costs[..width];
+        costs.iter_mut().zip(&self.starts).for_each(|(to, start)| *to = to.wrapping_add(*start));
+        least_start(costs, salt)
     }
 
     /// The cells that a route may pass, and the arcs between them.
-    fn gather(&mut self, problem: &Problem<'_>, x: usize, detour: u16) {
-        let connection = &problem.set.connections()[x];
-        let (source, target) = (connection.source.0, connection.target.0);
+    fn gather(&mut self, problem: &Problem<'_>, x: usize) {
         let distances = problem.distances(x);
-        let longest = u32::from(distances[index(source)]) + u32::from(detour);
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.seen.fill(0);
             1
         });
         self.cells.clear();
-        self.hops.clear();
         self.arcs.clear();
         self.first.clear();
-        self.reach(source, 0);
+        self.reach(problem.set.connections()[x].source.0);
         let mut row = 0;
         while row < self.cells.len() {
             self.first.push(to_u32(self.arcs.len()));
-            let (cell, hops) = (self.cells[row], self.hops[row] + 1);
+            let cell = self.cells[row];
             row += 1;
-            if cell == target {
-                continue;
-            }
             for edge in problem.edges(cell) {
                 let next = problem.head(edge);
-                let left = distances[index(next)];
-                if left == UNREACHABLE || hops + u32::from(left) > longest || next == source {
+                if distances[index(next)].checked_add(1) != Some(distances[index(cell)]) {
                     continue;
                 }
                 if self.seen[index(next)] != self.now {
-                    self.reach(next, hops);
+                    self.reach(next);
                 }
                 self.arcs.push((self.row[index(next)], to_u32(edge)));
             }
@@ -126,28 +122,20 @@ impl RouteSearch {
         self.first.push(to_u32(self.arcs.len()));
     }
 
-    fn reach(&mut self, cell: u32, hops: u32) {
+    fn reach(&mut self, cell: u32) {
         self.seen[index(cell)] = self.now;
         self.row[index(cell)] = to_u32(self.cells.len());
         self.cells.push(cell);
-        self.hops.push(hops);
     }
 
-    /// Makes a cell's costs those over its cheapest arc. In the first sweep the rows behind it are
-    /// known alone.
-    fn relax(&mut self, view: &View<'_>, x: usize, row: usize, slots: usize, again: bool) {
+    /// Computes a cell's costs, those over its cheapest arc. The rows behind it are known.
+    fn relax(&mut self, view: &View<'_>, row: usize, slots: usize) {
         let width = self.starts.len();
-        let cell = self.cells[row];
-        let is_target = cell == view.problem.set.connections()[x].target.0;
-        if is_target && again {
-            return;
-        }
+        let arcs = &self.arcs[index(self.first[row])..index(self.first[row + 1])];
         self.sums.clear();
-        self.sums.resize(width, if is_target { 0 } else { NEVER });
-        for &(next, edge) in &self.arcs[index(self.first[row])..index(self.first[row + 1])] {
-            if !again && index(next) < row {
-                continue;
-            }
+        // The target has no arcs.
+        self.sums.resize(width, if arcs.is_empty() { 0 } else { NEVER });
+        for &(next, edge) in arcs {
             let ahead = &self.costs[index(next) * width..][..width];
             let (from, to) = view.links.stretches(index(edge), slots);
             let stretch = from.iter().zip(to).zip(ahead);
@@ -157,12 +145,8 @@ impl RouteSearch {
                 *sum = if cost < *sum { cost } else { *sum };
             }
         }
-        let phases = view.first.len() - 1;
-        let channels = &view.channels[index(cell) * phases..][..phases];
-        for (phase, &cost) in channels.iter().enumerate().filter(|(_, cost)| **cost > 0) {
-            let from = index(view.first[phase]).min(width);
-            let to = index(view.first[phase + 1]).min(width);
-            self.sums[from..to].iter_mut().for_each(|sum| *sum = sum.wrapping_add(cost).min(NEVER));
+        for (sum, channel) in self.sums.iter_mut().zip(view.channels(self.cells[row])) {
+            *sum = sum.wrapping_add(*channel);
         }
         self.costs[row * width..][..width].copy_from_slice(&self.sums);
     }

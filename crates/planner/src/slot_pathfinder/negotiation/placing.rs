@@ -52,13 +52,23 @@ impl Negotiation<'_> {
                 continue;
             }
             let phase = self.phase_of(self.places[unit].slot);
-            for &cell in &self.places[unit].cells {
-                let row = index(cell) * phases + phase;
-                let of = &mut self.channels[row];
+            for at in 0..self.places[unit].cells.len() {
+                let cell = index(self.places[unit].cells[at]);
+                let of = &mut self.channels[cell * phases + phase];
                 self.channel_overuse += of.change(self.problem.channels, add);
-                self.channel_costs[row] =
-                    of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
+                self.price_channels(cell, phase);
             }
+        }
+    }
+
+    /// Updates the costs of a cell's channels in the slots of a phase.
+    pub(super) fn price_channels(&mut self, cell: usize, phase: usize) {
+        let of = self.channels[cell * self.phases() + phase];
+        let cost = of.surcharge(self.problem.channels, HOP_BASE, &self.prices);
+        let slots = index(self.first[phase])..index(self.first[phase + 1]);
+        let costs = &mut self.channel_costs[cell * self.links.slots()..][slots];
+        if costs.first() != Some(&cost) {
+            costs.fill(cost);
         }
     }
 
@@ -84,31 +94,30 @@ impl Negotiation<'_> {
         let mut best = self.beside_sibling(unit);
         let mut cells = std::mem::take(&mut self.places[unit].cells);
         let mut edges = std::mem::take(&mut self.places[unit].edges);
-        let view = View {
-            problem: self.problem,
-            links: &self.links,
-            first: &self.first,
-            channels: &self.channel_costs,
-        };
-        // A detour takes at least two links more.
-        let detour = match salt {
-            salt if salt.is_multiple_of(self.config.far_detours) => self.config.far,
-            salt if (salt >> 8).is_multiple_of(self.config.detours) => self.config.detour,
-            _ => 0,
-        };
-        let detours = (detour > 0).then_some((detour, hops + 2));
-        for (detour, hops) in std::iter::once((0, hops)).chain(detours) {
-            let least = best.map_or(NEVER, |best| best.0);
-            if least <= free + hops * HOP * i32::from(self.units.slots[unit]) {
-                break;
-            }
-            let found = self.search.find(&view, index(x), (slots, detour), salt);
-            if let Some((cost, start)) = found.filter(|found| found.0 < least) {
+        let (links, channels) = (&self.links, &self.channel_costs);
+        let view = View { problem: self.problem, links, channels };
+        let hop = HOP * i32::from(self.units.slots[unit]);
+        if best.map_or(NEVER, |best| best.0) > free + hops * hop {
+            let found = self.search.find(&view, (index(x), slots), salt);
+            if let Some((cost, start)) =
+                found.filter(|found| best.is_none_or(|best| found.0 < best.0))
+            {
                 best = Some((cost, start, None));
                 self.search.trace(&view, (start, slots), salt, &mut cells);
             }
+            self.work += std::mem::take(&mut self.search.work);
         }
-        self.work += std::mem::take(&mut self.search.work);
+        // A detour takes at least one hop more.
+        let least = best.map_or(NEVER, |best| best.0);
+        let is_tried = self.detours_one_in.is_some_and(|one_in| (salt >> 8).is_multiple_of(one_in));
+        if is_tried && least > free + (hops + 1) * hop {
+            let starts = (&self.search.starts[..], salt);
+            let found = self.detours.find(&view, (index(x), slots), starts, least, &mut self.work);
+            if let Some((cost, start)) = found.filter(|found| found.0 < least) {
+                best = Some((cost, start, None));
+                self.detours.trace(&view, (index(x), start, slots), salt, &mut cells);
+            }
+        }
         let (_, slot, sibling) =
             best.expect("the first slot has room for any unit, and its ends are connected");
         if let Some(sibling) = sibling {
@@ -178,7 +187,8 @@ impl Negotiation<'_> {
                     (index(self.first[phase])..index(self.first[phase + 1])).contains(&start);
                 let Some(&cost) = self.search.starts.get(start).filter(|_| same) else { continue };
                 let links = place.edges.iter().map(|&e| self.links.cost(index(e), (start, slots)));
-                let cost = cost + links.sum::<i32>();
+                // The other unit may have taken a long detour.
+                let cost = links.fold(cost, i32::saturating_add);
                 if cost < best.map_or(NEVER, |best| best.0) {
                     best = Some((cost, start, Some(other)));
                 }
