@@ -91,13 +91,10 @@ impl Default for WindowedConfig {
 
 /// The default work budget for a problem, in cells expanded by searches.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let usual = to_u64(problem.set.len()) * PER_CONNECTION;
-    // Smaller sets get more: that still takes no minute.
-    usual + (2 * usual).min(BUDGET)
+    to_u64(problem.set.len()) * PER_CONNECTION
 }
 
 const PER_CONNECTION: u64 = 1 << 12;
-const BUDGET: u64 = 1 << 30;
 
 /// The budget of the negotiation at the end, for each of its connections.
 const PER_LAST: u64 = 1 << 16;
