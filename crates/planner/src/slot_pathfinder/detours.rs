@@ -51,8 +51,9 @@ pub(super) struct DetourSearch {
     costs: Vec<i32>,
     /// The costs that an edge lowered, by start; `NEVER` at the other starts.
     lowered: Vec<i32>,
-    /// Estimates and rows; those whose row has another estimate by now are outdated.
-    waiting: BinaryHeap<Reverse<(i32, u32)>>,
+    /// Estimates and rows; those whose row has another estimate by now are outdated. Of equal
+    /// estimates the row that was reached last is the first: it is nearest to the target.
+    waiting: BinaryHeap<(Reverse<i32>, u32)>,
 }
 
 impl DetourSearch {
@@ -154,7 +155,7 @@ impl DetourSearch {
 
     /// The waiting row with the least estimate below `limit`, and the starts to expand.
     fn next(&mut self, limit: i32) -> Option<(usize, Range<usize>)> {
-        while let Some(Reverse((estimate, row))) = self.waiting.pop() {
+        while let Some((Reverse(estimate), row)) = self.waiting.pop() {
             let of = &mut self.rows[index(row)];
             if estimate >= limit {
                 break;
@@ -212,7 +213,7 @@ impl DetourSearch {
         let least = lowered.iter().copied().min().unwrap_or(NEVER).saturating_add(*ahead);
         if least < *estimate {
             *estimate = least;
-            self.waiting.push(Reverse((least, to_u32(row))));
+            self.waiting.push((Reverse(least), to_u32(row)));
         }
     }
 
