@@ -64,8 +64,8 @@ pub struct SlotConfig {
     pub history_kept: u32,
     /// The cost of a port that the present cost factor multiplies. An unused port costs nothing.
     pub port: u32,
-    /// Every unit that a detour might place cheaper is searched for one if the budget is at least
-    /// this much per unit; with a smaller budget, the same fraction of them is.
+    /// With a budget of at least this much per unit, a detour is looked for in each search of a place
+    /// that has no free shortest route; with half as much, in one search of two, and so on.
     pub detours: u64,
     /// The first negotiation has more phases than the bound: as many more as take one
     /// `free_phases`-th of the bound of time.
@@ -101,15 +101,16 @@ impl Default for SlotConfig {
 /// most. The unit of work is eight slots of a link that a route search examines.
 pub fn budget(problem: &Problem<'_>) -> u64 {
     let budget = to_u64(problem.set.len()) * PER_CONNECTION;
-    // Small sets get four times as much, which takes two seconds at most.
-    budget.max((4 * budget).min(BUDGET / 2)).min(BUDGET)
+    // Small sets get four times as much, which takes three seconds at most.
+    budget.max((4 * budget).min(SMALL_BUDGET)).min(BUDGET)
 }
 
 /// The maximum number of hops of a connection.
 const HOPS_LIMIT: u16 = 1 << 12;
 
 const PER_CONNECTION: u64 = 1 << 21;
-const BUDGET: u64 = 1 << 30;
+const SMALL_BUDGET: u64 = 1 << 29;
+const BUDGET: u64 = 3 << 28;
 
 /// A trial must gain more than this fraction of the clocks of the best plan: one in 256.
 const LEAST_GAIN: u64 = 256;

@@ -107,8 +107,7 @@ impl DetourSearch {
             self.rows[row].estimate = NEVER;
             for edge in view.problem.edges(cell) {
                 let next = view.problem.head(edge);
-                // The cheapest route that ends with this edge is cheaper than the limit only if it has
-                // fewer hops ahead.
+                // No route over this edge is cheaper than the limit if so many hops are ahead.
                 if next == source || distances[index(next)] == UNREACHABLE || ahead(next) >= most {
                     continue;
                 }
@@ -167,8 +166,8 @@ impl DetourSearch {
         None
     }
 
-    /// Lowers the costs of the second row to those over an edge from the first, and stores those that
-    /// became less in `lowered`, from its start on. Returns the least of them.
+    /// Lowers the costs of the second row at some starts to those over an edge from the first, and
+    /// stores those that became less in `lowered`. Returns the least of them.
     fn relax(
         &mut self,
         view: &View<'_>,
