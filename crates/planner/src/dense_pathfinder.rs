@@ -29,7 +29,6 @@ use crate::problem::Problem;
 use block::{Block, Member, block_bytes, blocks};
 use eviction::Late;
 use negotiation::Context;
-use routes::incoming;
 use shape::{Sums, counts, lengths, shapes};
 
 /// The weights of the negotiation.
@@ -106,7 +105,7 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
     let context = Context {
         problem,
         config,
-        incoming: incoming(problem),
+        incoming: problem.incoming(),
         clocks: lengths(problem, on_link),
         seed,
     };

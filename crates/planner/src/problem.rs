@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use conset_ir::convert::{index, to_u32, to_u64};
-use conset_ir::{Bounds, Connection, ConnectionSet, Duplex, Machine, Parameters, StreamClocks};
+use conset_ir::{
+    Bounds, Connection, ConnectionSet, Duplex, Lists, Machine, Parameters, StreamClocks,
+};
 use conset_partition_route::network::{Distances, Network};
 
 use crate::interrupt::Interrupt;
@@ -43,6 +45,9 @@ const CHANNELS: u32 = 1 << 12;
 
 /// The hop count of an unreachable cell.
 pub(crate) const UNREACHABLE: u16 = u16::MAX;
+
+/// The edges into each cell: tail and number.
+pub(crate) type Incoming = Lists<(u32, u32)>;
 
 /// A set to be planned on a machine, with the data that planners derive from it.
 pub struct Problem<'a> {
@@ -125,6 +130,14 @@ impl<'a> Problem<'a> {
     #[inline]
     pub(crate) fn edges(&self, cell: u32) -> std::ops::Range<usize> {
         self.network.outgoing().edges(cell)
+    }
+
+    /// The edges into each cell, in the order of their numbers.
+    pub(crate) fn incoming(&self) -> Incoming {
+        let cells = to_u32(self.cell_count());
+        let edges = (0..cells)
+            .flat_map(|tail| self.edges(tail).map(move |e| (self.head(e), (tail, to_u32(e)))));
+        Lists::new(self.cell_count(), edges)
     }
 
     pub(crate) fn edge_count(&self) -> usize {

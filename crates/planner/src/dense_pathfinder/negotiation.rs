@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::DenseConfig;
 use super::block::{Block, LANES, Member, Prices, used_ports};
-use super::routes::{Incoming, RouteSearch};
-use crate::problem::Problem;
+use super::routes::RouteSearch;
+use crate::problem::{Incoming, Problem};
 
 /// The price of an agent's overuse in that of a link: a phase with two streams at an agent may take
 /// twice as long.

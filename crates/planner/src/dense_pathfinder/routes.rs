@@ -3,23 +3,12 @@
 //! The cells on shortest routes form an acyclic graph. One pass over it in the order of hops, with
 //! a lane for each phase, finds the price of the cheapest route in every phase of a block.
 
-use conset_ir::Lists;
 use conset_ir::convert::{index, to_u32, to_u64};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{Block, LANES, Lanes};
-use crate::problem::Problem;
-
-/// The edges into each cell: tail and number.
-pub(super) type Incoming = Lists<(u32, u32)>;
-
-pub(super) fn incoming(problem: &Problem<'_>) -> Incoming {
-    let cells = to_u32(problem.cell_count());
-    let edges = (0..cells)
-        .flat_map(|tail| problem.edges(tail).map(move |e| (problem.head(e), (tail, to_u32(e)))));
-    Lists::new(problem.cell_count(), edges)
-}
+use crate::problem::{Incoming, Problem};
 
 const NONE: u32 = u32::MAX;
 

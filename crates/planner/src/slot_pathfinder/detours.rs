@@ -11,10 +11,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use conset_ir::Lists;
 use conset_ir::convert::{index, to_u32, to_u64};
 
-use crate::problem::{Problem, UNREACHABLE};
+use crate::problem::{Incoming, Problem, UNREACHABLE};
 
 use super::route::{View, least_start};
 use super::rows::{HOP, NEVER};
@@ -40,8 +39,7 @@ struct Row {
 /// The search's memory, kept from search to search.
 #[derive(Clone)]
 pub(super) struct DetourSearch {
-    /// The edges into each cell: tail and number.
-    incoming: Lists<(u32, u32)>,
+    incoming: Incoming,
     /// The row of each cell, where `seen` is `now`.
     row: Vec<u32>,
     seen: Vec<u32>,
@@ -58,12 +56,8 @@ pub(super) struct DetourSearch {
 
 impl DetourSearch {
     pub(super) fn new(problem: &Problem<'_>) -> Self {
-        let cells = to_u32(problem.cell_count());
-        let outgoing = |tail| problem.edges(tail).map(move |edge| (tail, edge));
-        let incoming = (0..cells).flat_map(outgoing);
-        let incoming = incoming.map(|(tail, edge)| (problem.head(edge), (tail, to_u32(edge))));
         Self {
-            incoming: Lists::new(problem.cell_count(), incoming),
+            incoming: problem.incoming(),
             row: vec![0; problem.cell_count()],
             seen: vec![0; problem.cell_count()],
             now: 0,
