@@ -237,7 +237,8 @@ impl<'a> LengthSearch<'a> {
         })
     }
 
-    /// The best lengths found; bounds up to `known` need not be proved again.
+    /// The best lengths found; `None` if no lengths prove more than `known`, or if the search takes
+    /// too long.
     pub(super) fn search(&mut self, known: u128) -> Option<LengthBound> {
         let known = wide_to_f64(known);
         let places = self.capacity.len();
@@ -277,7 +278,10 @@ impl<'a> LengthSearch<'a> {
             let reached = now.min(self.maximum(&sum, goal) / to_f64(step));
             // A number of phases gains from the last hundredths, clocks do not.
             let near = if parts[1].is_empty() { proved } else { goal };
-            if reached <= known || reached <= near * (1.0 + TOLERANCE) {
+            if reached <= known {
+                return None;
+            }
+            if reached <= near * (1.0 + TOLERANCE) {
                 break;
             }
             let growth = self.effort.growth / to_f64(step).sqrt();
