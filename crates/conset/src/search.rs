@@ -399,6 +399,12 @@ impl<'a> PlanSearch<'a> {
         Ok(())
     }
 
+    /// The clocks above which a plan is of no use: those of the best plan, if clocks are the objective.
+    fn clocks_to_beat(&self) -> u64 {
+        let pruned = self.options.objective == Objective::Time && !self.options.unlimited;
+        self.best.as_ref().filter(|_| pruned).map_or(u64::MAX, |best| best.clocks)
+    }
+
     /// Plans and prices; `None` if the planner does not apply or is not worth its time.
     fn run(&self, attempt: SearchAttempt) -> Option<PlanResult> {
         let SearchAttempt { step, seed, doublings } = attempt;
@@ -411,6 +417,9 @@ impl<'a> PlanSearch<'a> {
                 Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_fragments(),
                 Planner::LoadAnnealing => !self.may_gain_by_annealing(),
+                Planner::PhasePathfinder => {
+                    self.options.objective == Objective::Phases && self.has_fewest_phases()
+                }
                 _ => false,
             };
             if skipped || self.is_too_much(planner) {
@@ -426,6 +435,7 @@ impl<'a> PlanSearch<'a> {
             fewest_phases: self.options.objective == Objective::Phases,
             // The first moves of a search gain the most, and a large set has many.
             effort: (default.effort >> u32::from(self.task.set().len() > LARGE)) << doublings,
+            best_clocks: self.clocks_to_beat(),
         };
         let mut work = if self.options.unlimited || planner.has_own_budget() {
             Work::unlimited()

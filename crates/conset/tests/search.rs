@@ -7,7 +7,9 @@ mod shared_meshes;
 use std::sync::Arc;
 
 use conset::{Algorithm, Compiler, Objective, bound_ratio, input, run};
-use conset_ir::{Connection, ConnectionSet, Machine, Program};
+use conset_ir::{Connection, ConnectionSet, Machine, Parameters, Program};
+use conset_mesh::generate;
+use conset_mesh::write_msh::{MshFormat, write};
 
 /// Phases, phases over their bound, and measured clocks over theirs.
 fn quality(machine: &Arc<Machine>, program: &Program, objective: Objective) -> (usize, f64, f64) {
@@ -64,15 +66,38 @@ fn a_dense_set_does_as_well_under_any_name_and_in_any_order() {
     assert!(clocks <= 1.10, "{clocks}");
 }
 
+/// Switches take little of the time of long connections, but phases are what is counted.
+#[test]
+fn long_connections_need_the_phases_of_the_bound_if_that_is_wanted() {
+    let machine = Arc::new(Machine::from_spec("mesh:7x9").unwrap());
+    let program = input::pattern("random:density=0.3", &machine, 512).unwrap().program;
+    let (phases, over, _) = quality(&machine, &program, Objective::Phases);
+    assert!(phases > 2 && over <= 1.0, "{phases} phases, {over} over the bound");
+}
+
+/// A halo has the phases of its bound, and hardly more clocks.
+fn check_halo(name: &str, bytes: &[u8], machine: &Arc<Machine>) {
+    let options = input::LoadOptions::default().max_partitions(1);
+    let loaded = input::load(name, bytes, machine, &options, &mut |_| ()).unwrap();
+    let input::Input::Program(loaded) = loaded else { panic!("{name} is no program") };
+    let (_, phases, clocks) = quality(machine, &loaded.program, Objective::Time);
+    assert!(phases <= 1.0 && clocks <= 1.10, "{name}: {phases} {clocks}");
+}
+
 #[test]
 fn halos_reach_the_bound_in_phases_and_nearly_in_time() {
     let machine = Arc::new(Machine::from_spec("iwarp").unwrap());
     for name in ["walshaw/crack.graph", "spark98/sf10.64.pack", "metis/copter2.graph"] {
         let Some(bytes) = shared_meshes::bytes(name) else { continue };
-        let options = input::LoadOptions::default();
-        let loaded = input::load(name, &bytes, &machine, &options, &mut |_| ()).unwrap();
-        let input::Input::Program(loaded) = loaded else { panic!("{name} is no program") };
-        let (_, phases, clocks) = quality(&machine, &loaded.program, Objective::Time);
-        assert!(phases <= 1.0 && clocks <= 1.10, "{name}: {phases} {clocks}");
+        check_halo(name, &bytes, &machine);
     }
+}
+
+#[test]
+fn so_do_halos_of_solids_in_many_parts_on_machines_with_timed_starts() {
+    let machine = Machine::from_spec("torus:6x6x6").unwrap();
+    let parameters = Parameters { timed_starts: 1, ..machine.parameters().clone() };
+    let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+    let mesh = generate::by_name("bricks:12x10x11", 1).unwrap();
+    check_halo("bricks.msh", &write(&mesh, MshFormat::V41Binary).unwrap(), &machine);
 }

@@ -26,10 +26,11 @@ use rayon::prelude::*;
 
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
+use crate::work::Limits;
 use block::{Block, Member, block_bytes, blocks};
 use eviction::Late;
 use negotiation::Context;
-use shape::{Sums, counts, lengths, shapes};
+use shape::{PhaseShape, Sums, counts, lengths, shapes};
 
 /// The weights of the negotiation.
 #[derive(Clone, Debug)]
@@ -92,9 +93,15 @@ const BYTES: usize = 1 << 30;
 /// Plans a set.
 ///
 /// Returns `None` if it is empty or has an order or requirements, if routes are very long or the
-/// set is very large, or if agents would have several streams in most phases: these wait for each
-/// other, so phases would be far longer than their links are busy.
-pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64) -> Option<Found> {
+/// set is very large, if the phases are expected to take longer than the best plan so far, or if
+/// agents would have several streams in most phases: these wait for each other, so phases would be
+/// far longer than their links are busy.
+pub fn plan(
+    problem: &Problem<'_>,
+    config: &DenseConfig,
+    limits: Limits,
+    seed: u64,
+) -> Option<Found> {
     let set = problem.set;
     if !problem.is_plain() || (0..set.len()).any(|x| problem.hops(x) > FARTHEST) {
         return None;
@@ -114,12 +121,13 @@ pub fn plan(problem: &Problem<'_>, config: &DenseConfig, budget: u64, seed: u64)
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
         let counts = counts(problem, config, &all, &Sums::new(problem, &members));
         let shapes = shapes(problem, config, (&context.clocks, &members), counts);
-        if phases.is_empty() && !is_suitable(problem, config, shapes.len()) {
+        let is_longer = || expected_clocks(problem, &shapes) >= limits.clocks;
+        if phases.is_empty() && (!is_suitable(problem, config, shapes.len()) || is_longer()) {
             return None;
         }
         let mut blocks = blocks(problem, &shapes);
         distribute(problem, &members, shapes.len(), &mut blocks);
-        work += context.negotiate(&mut blocks, budget.saturating_sub(work));
+        work += context.negotiate(&mut blocks, limits.work.saturating_sub(work));
         if problem.interrupt.is_requested() {
             return None;
         }
@@ -151,6 +159,11 @@ fn is_suitable(problem: &Problem<'_>, config: &DenseConfig, phases: usize) -> bo
     to_u64(members) * 16 <= sends
         && members / phases < MEMBERS_OF_PHASE
         && block_bytes(problem, phases) <= BYTES
+}
+
+/// The clocks of phases that are filled as expected.
+fn expected_clocks(problem: &Problem<'_>, shapes: &[PhaseShape]) -> u64 {
+    shapes.iter().map(|shape| problem.switch + shape.limit).sum()
 }
 
 /// What a channel costs in a full phase, in 2^16ths of a clock.

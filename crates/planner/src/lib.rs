@@ -77,4 +77,4 @@ pub use merge_phases::{TriedPairs, merge_phases, mergeable};
 pub use plan::{Found, Plan, Stream};
 pub use portfolio::{Planner, PlannerOptions, Routed, Task, plans};
 pub use problem::Problem;
-pub use work::Work;
+pub use work::{Limits, Work};

@@ -29,6 +29,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::plan::{Plan, Stream};
 use crate::problem::Problem;
+use crate::work::Limits;
 use negotiation::{PhaseNegotiation, RoutingOutcome};
 use timetable::PhaseTimetable;
 
@@ -75,6 +76,9 @@ pub struct PhaseConfig {
     /// Streams get no starts if `switches` times the context switches of the bound take less than the bound
     /// of time.
     pub switches: u64,
+    /// The limits of agents and links are not lowered if the plan takes longer than the best one so far
+    /// by more than this fraction of it: one in `hopeless`.
+    pub hopeless: u64,
 }
 
 impl Default for PhaseConfig {
@@ -97,6 +101,7 @@ impl Default for PhaseConfig {
             rounds: 12,
             last_rounds: 150,
             switches: 3,
+            hopeless: 5,
         }
     }
 }
@@ -141,7 +146,7 @@ pub struct PhasePlans {
 pub fn plans(
     problem: &Problem<'_>,
     config: &PhaseConfig,
-    budget: u64,
+    limits: Limits,
     seed: u64,
 ) -> Option<PhasePlans> {
     let set = problem.set;
@@ -167,7 +172,7 @@ pub fn plans(
         problem,
         config,
         clocks: &clocks,
-        budget,
+        limits,
         seed,
         degree,
         with_starts,
@@ -202,7 +207,7 @@ struct PhaseSearch<'a> {
     config: &'a PhaseConfig,
     /// Clocks that a connection keeps its agents busy, and a link of its route.
     clocks: &'a [[u64; 2]],
-    budget: u64,
+    limits: Limits,
     seed: u64,
     /// The greatest number of connections of a port.
     degree: usize,
@@ -257,15 +262,18 @@ impl<'a> PhaseSearch<'a> {
     /// phases, and in so many that no agent has two streams in one, if these are not many more.
     fn lower_all(&mut self, settled: PhaseNegotiation<'a>) {
         let fewest = settled.phases();
-        let end = self.budget;
+        let end = self.limits.work;
         let single = self.degree.max(fewest);
         let has_single = is_few(single, fewest);
         if has_single {
-            self.budget = self.work + self.left() / 2;
+            self.limits.work = self.work + self.left() / 2;
         }
         self.lower(settled);
-        self.budget = end;
-        if has_single && let Some(settled) = self.single(single) {
+        self.limits.work = end;
+        if has_single
+            && !self.is_hopeless()
+            && let Some(settled) = self.single(single)
+        {
             self.lower(settled);
         }
     }
@@ -277,10 +285,29 @@ impl<'a> PhaseSearch<'a> {
         self.settled(trial, self.config.cycles)
     }
 
-    /// Lowers the limits of agents and links for as long as that goes and the budget lasts: of all phases
-    /// at once, then of one after the other. Then takes more time for the timetable of the best.
+    /// Gives starts to what has settled, and improves it if it may become the best plan.
     fn lower(&mut self, mut settled: PhaseNegotiation<'a>) {
         self.keep(&settled, self.config.rounds);
+        if !self.is_hopeless() {
+            self.lower_limits(&mut settled);
+        }
+        // A phase that has become empty is left out.
+        let loads = settled.loads();
+        let used = loads.iter().filter(|&&load| load > 0);
+        let clocks = used.map(|load| self.problem.switch + load).sum();
+        self.shared.push(Plan { phases: self.streams(&settled), clocks });
+    }
+
+    /// Whether the plan with starts takes so much longer than the best plan of others that lower limits
+    /// cannot make up for it.
+    fn is_hopeless(&self) -> bool {
+        let longest = self.limits.clocks.saturating_add(self.limits.clocks / self.config.hopeless);
+        self.best.as_ref().is_some_and(|best| best.clocks > longest)
+    }
+
+    /// Lowers the limits of agents and links for as long as that goes and the budget lasts: of all phases
+    /// at once, then of one after the other. Then takes more time for the timetable of the best.
+    fn lower_limits(&mut self, settled: &mut PhaseNegotiation<'a>) {
         let mut best = settled.clone();
         let mut step = u64::from(self.config.step);
         while self.left() > 0 && step > 0 {
@@ -295,7 +322,7 @@ impl<'a> PhaseSearch<'a> {
             if limits == loads {
                 break;
             }
-            if !self.lower_to(limits, &mut settled, &mut best) {
+            if !self.lower_to(limits, settled, &mut best) {
                 step /= 2;
                 settled.reseed();
             }
@@ -306,17 +333,12 @@ impl<'a> PhaseSearch<'a> {
             while self.left() > 0 {
                 let mut limits = settled.loads();
                 limits[phase] = limits[phase].saturating_sub(1);
-                if !self.lower_to(limits, &mut settled, &mut best) {
+                if !self.lower_to(limits, settled, &mut best) {
                     break;
                 }
             }
         }
         self.keep(&best, self.config.last_rounds);
-        // A phase that has become empty is left out.
-        let loads = settled.loads();
-        let used = loads.iter().filter(|&&load| load > 0);
-        let clocks = used.map(|load| self.problem.switch + load).sum();
-        self.shared.push(Plan { phases: self.streams(&settled), clocks });
     }
 
     /// Lowers the limits of what has settled, and replaces it and the one with the best starts. Returns whether
@@ -349,7 +371,7 @@ impl<'a> PhaseSearch<'a> {
     }
 
     fn left(&self) -> u64 {
-        self.budget.saturating_sub(self.work)
+        self.limits.work.saturating_sub(self.work)
     }
 
     fn count(&mut self, negotiation: &mut PhaseNegotiation<'_>) {

@@ -43,7 +43,7 @@ use crate::edge_coloring::ColoringLimits;
 use crate::interrupt::Interrupt;
 use crate::plan::{Found, Plan};
 use crate::problem::Problem;
-use crate::work::Work;
+use crate::work::{Limits, Work};
 use crate::{
     dense_pathfinder, edge_coloring, first_fit, grid_aapc, load_annealing, one_phase,
     phase_pathfinder, preemptive_list, round_pathfinder, slot_pathfinder, translation_slots,
@@ -179,6 +179,8 @@ pub struct PlannerOptions {
     pub doubled: u32,
     /// The maximum number of phases; `None` for no limit.
     pub max_phases: Option<u32>,
+    /// The clocks of the best plan so far ([`Limits::clocks`]).
+    pub best_clocks: u64,
 }
 
 impl Default for PlannerOptions {
@@ -190,6 +192,7 @@ impl Default for PlannerOptions {
             fewest_phases: false,
             doubled: 0,
             max_phases: None,
+            best_clocks: u64::MAX,
         }
     }
 }
@@ -221,7 +224,7 @@ pub fn plans(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let Task { machine, set, bounds, .. } = task;
-    let &PlannerOptions { seed, doubled, .. } = options;
+    let &PlannerOptions { seed, doubled, best_clocks, .. } = options;
     set.check_machine(machine).map_err(|error| explain::misshapen(set, &error))?;
     let mut plans = match planner {
         Planner::OnePhase => one_phase_plan(machine, set)?.into_iter().collect(),
@@ -251,7 +254,7 @@ pub fn plans(
             dense_pathfinder::plan(
                 problem,
                 &dense_pathfinder::DenseConfig::default(),
-                dense_pathfinder::budget(problem) << doubled,
+                Limits { work: dense_pathfinder::budget(problem) << doubled, clocks: best_clocks },
                 seed,
             )
         })?,
@@ -306,12 +309,12 @@ fn phase_pathfinder_plans(
     work: &mut Work,
 ) -> Result<Vec<Routed>, Infeasible> {
     let plan = |problem: &Problem<'_>| {
-        phase_pathfinder::plans(
-            problem,
-            &phase_pathfinder::PhaseConfig::default(),
-            phase_pathfinder::budget(problem) << options.doubled,
-            options.seed,
-        )
+        let default = phase_pathfinder::PhaseConfig::default();
+        let switches = if options.fewest_phases { u64::MAX } else { default.switches };
+        let config = phase_pathfinder::PhaseConfig { switches, ..default };
+        let work = phase_pathfinder::budget(problem) << options.doubled;
+        let limits = Limits { work, clocks: options.best_clocks };
+        phase_pathfinder::plans(problem, &config, limits, options.seed)
     };
     let Some(found) = task.problem().and_then(plan) else { return Ok(Vec::new()) };
     work.take(found.work);

@@ -1,6 +1,22 @@
-//! The work limit of the searches for one plan, in expanded cells.
+//! Limits of the searches for one plan.
 
 use conset_ir::convert::to_u64;
+
+/// The limits of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The maximum work; each planner has its own unit.
+    pub work: u64,
+    /// The clocks of the best plan so far: a search may give up plans that are expected to take more.
+    pub clocks: u64,
+}
+
+impl Limits {
+    /// A limit of work alone.
+    pub fn of_work(work: u64) -> Self {
+        Self { work, clocks: u64::MAX }
+    }
+}
 
 /// The number of cells that the searches for one plan may still expand.
 ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine};
 use conset_partition_route::bounds;
-use conset_planner::{Plan, Problem, dense_pathfinder};
+use conset_planner::{Limits, Plan, Problem, dense_pathfinder};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 1 << 17;
@@ -20,7 +20,7 @@ fn any_set() -> dense_pathfinder::DenseConfig {
 
 fn planned(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<Plan> {
     common::planned(machine, set, |problem| {
-        dense_pathfinder::plan(problem, &any_set(), BUDGET, seed)
+        dense_pathfinder::plan(problem, &any_set(), Limits::of_work(BUDGET), seed)
     })
 }
 
@@ -65,11 +65,14 @@ fn phases_are_filled_nearly_to_the_last_channel() {
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let problem = Problem::new(&machine, &set, bounds).unwrap();
     let config = dense_pathfinder::DenseConfig::default();
-    let budget = dense_pathfinder::budget(&problem);
-    let found = dense_pathfinder::plan(&problem, &config, budget, 1).unwrap();
+    let limits = Limits::of_work(dense_pathfinder::budget(&problem));
+    let found = dense_pathfinder::plan(&problem, &config, limits, 1).unwrap();
     check(&machine, &set, &found.plan);
     let (phases, least) = (found.plan.phases.len(), bounds.phases);
     assert!(phases * 4 <= least as usize * 5, "{phases} phases, bound {least}");
+    // No phases are negotiated that are not expected to be the best.
+    let limits = Limits { clocks: bounds.clocks, ..limits };
+    assert!(dense_pathfinder::plan(&problem, &config, limits, 1).is_none());
 }
 
 #[test]
@@ -92,7 +95,12 @@ fn agents_of_many_short_routes_are_left_to_other_planners() {
     let next = |x: u32| Connection::new(CellId(x % 64), CellId((x + 1) % 64), 64);
     let set = Arc::new(ConnectionSet::new("s", (0..6_400).map(next).collect()).unwrap());
     let plan = common::planned(&machine, &set, |problem| {
-        dense_pathfinder::plan(problem, &dense_pathfinder::DenseConfig::default(), BUDGET, 0)
+        dense_pathfinder::plan(
+            problem,
+            &dense_pathfinder::DenseConfig::default(),
+            Limits::of_work(BUDGET),
+            0,
+        )
     });
     assert_eq!(plan, None);
 }

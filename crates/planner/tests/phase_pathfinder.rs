@@ -9,7 +9,7 @@ use common::{check, machine};
 use conset_ir::{CellId, Connection, ConnectionSet, Duplex, Machine, Parameters};
 use conset_partition_route::bounds;
 use conset_planner::phase_pathfinder::{self, PhasePlans};
-use conset_planner::{Found, Plan, Problem};
+use conset_planner::{Found, Limits, Plan, Problem};
 use proptest::prelude::*;
 
 fn plans_of(problem: &Problem<'_>, seed: u64) -> Option<PhasePlans> {
@@ -18,7 +18,12 @@ fn plans_of(problem: &Problem<'_>, seed: u64) -> Option<PhasePlans> {
         switches: u64::MAX,
         ..phase_pathfinder::PhaseConfig::default()
     };
-    phase_pathfinder::plans(problem, &config, phase_pathfinder::budget(problem), seed)
+    phase_pathfinder::plans(
+        problem,
+        &config,
+        Limits::of_work(phase_pathfinder::budget(problem)),
+        seed,
+    )
 }
 
 fn plans(machine: &Arc<Machine>, set: &Arc<ConnectionSet>, seed: u64) -> Option<PhasePlans> {
@@ -173,6 +178,29 @@ fn agents_have_one_stream_in_a_phase_if_that_takes_few_phases() {
     let plans = shared(&machine, &set, 1);
     let streams = plans.iter().map(|plan| (plan.phases.len(), check_shared(&machine, &set, plan)));
     assert!(streams.clone().any(|of| of == (4, 1)), "{:?}", streams.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_plan_far_above_the_best_one_is_not_improved() {
+    let machine = Arc::new(Machine::from_spec("iwarp-timed:6x6").unwrap());
+    let set = Arc::new(shifts(6, &[(1, 2), (2, 3), (3, 1), (2, 2)], 64));
+    let bounds = bounds::bounds(&machine, &set).unwrap().summary();
+    let problem = Problem::new(&machine, &set, bounds).unwrap();
+    let config = phase_pathfinder::PhaseConfig::default();
+    let work = phase_pathfinder::budget(&problem);
+    let plans = |clocks: u64| {
+        let limits = Limits { work, clocks };
+        phase_pathfinder::plans(&problem, &config, limits, 1).unwrap()
+    };
+    let [free, far] = [u64::MAX, bounds.clocks / 2].map(plans);
+    assert!(far.work < free.work / 4, "{} of {}", far.work, free.work);
+    let [free, far] = [free, far].map(|plans| plans.with_starts.unwrap());
+    check(&machine, &set, &far);
+    assert_eq!(far.phases.len(), free.phases.len());
+    assert!(free.clocks < far.clocks);
+    // Whatever may still become the best plan is improved as if there was no other.
+    let near = plans(far.clocks).with_starts.unwrap();
+    assert_eq!(near, free);
 }
 
 #[test]
