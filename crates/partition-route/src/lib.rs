@@ -47,6 +47,7 @@ pub mod apr;
 pub mod bounds;
 pub mod channels;
 pub mod explain;
+pub mod marks;
 pub mod network;
 pub mod placement;
 mod wide;

@@ -7,6 +7,8 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{CellId, Machine, TreeLevel};
 
+use crate::marks::Marks;
+
 /// The hop count of a cell that cannot be reached.
 pub const UNREACHABLE: u32 = u32::MAX;
 
@@ -150,10 +152,9 @@ impl Network {
 /// Breadth-first search that can stop early and needs no clearing between two searches.
 #[derive(Clone, Debug)]
 pub struct BoundedBfs {
-    stamp: Vec<u32>,
+    reached: Marks,
     hops: Vec<u32>,
     queue: Vec<u32>,
-    now: u32,
     radius: u32,
 }
 
@@ -161,10 +162,9 @@ impl BoundedBfs {
     /// Scratch memory for a network of `cells` cells.
     pub fn new(cells: usize) -> Self {
         Self {
-            stamp: vec![0; cells],
+            reached: Marks::new(cells),
             hops: vec![0; cells],
             queue: Vec::with_capacity(cells.min(1 << 16)),
-            now: 0,
             radius: UNREACHABLE,
         }
     }
@@ -178,13 +178,10 @@ impl BoundedBfs {
         start: u32,
         mut stop: impl FnMut(u32, u32) -> bool,
     ) -> usize {
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.stamp.fill(0);
-            1
-        });
+        self.reached.clear();
         self.queue.clear();
         self.queue.push(start);
-        self.stamp[index(start)] = self.now;
+        self.reached.insert(start);
         self.hops[index(start)] = 0;
         self.radius = UNREACHABLE;
         let mut head = 0;
@@ -197,8 +194,7 @@ impl BoundedBfs {
                 break;
             }
             for &next in graph.of(cell) {
-                if self.stamp[index(next)] != self.now {
-                    self.stamp[index(next)] = self.now;
+                if self.reached.insert(next) {
                     self.hops[index(next)] = hops + 1;
                     self.queue.push(next);
                 }
@@ -211,7 +207,7 @@ impl BoundedBfs {
     /// search stopped, and a lower bound beyond; [`UNREACHABLE`] if there is no path.
     #[inline]
     pub fn hops(&self, cell: u32) -> u32 {
-        if self.stamp[index(cell)] == self.now { self.hops[index(cell)] } else { self.radius }
+        if self.reached.contains(cell) { self.hops[index(cell)] } else { self.radius }
     }
 }
 

@@ -12,6 +12,7 @@
 //! The caller defines the cost of a cell and whether an edge may be used.
 
 use super::cell_cost::FULL;
+use crate::marks::Marks;
 use crate::network::{Distances, Network, UNREACHABLE};
 use conset_ir::convert::{index, to_u32};
 
@@ -60,8 +61,7 @@ pub(crate) struct AStar {
     /// number of them whose neighbours were looked at.
     behind: Vec<u32>,
     behind_done: usize,
-    /// The search in which a cell was found to be behind the target.
-    behind_stamp: Vec<u32>,
+    is_behind: Marks,
     /// The path found last, source first.
     pub(crate) path: Vec<u32>,
     /// Cells labelled in all searches so far: the measure of work.
@@ -78,7 +78,7 @@ impl AStar {
             entries: Vec::new(),
             behind: Vec::new(),
             behind_done: 0,
-            behind_stamp: vec![0; cells],
+            is_behind: Marks::new(cells),
             path: Vec::new(),
             labelled_cells: 0,
         }
@@ -174,21 +174,21 @@ impl AStar {
     ) -> Behind {
         if self.behind.is_empty() {
             self.behind.push(target);
-            self.behind_stamp[index(target)] = self.generation;
+            self.is_behind.insert(target);
         }
         for _ in 0..most {
             let Some(&cell) = self.behind.get(self.behind_done) else { return Behind::ClosedOff };
             self.behind_done += 1;
             self.labelled_cells += 1;
             for &before in network.back.of(cell) {
-                let is_known = self.behind_stamp[index(before)] == self.generation;
+                let is_known = self.is_behind.contains(before);
                 if is_known || cost(before) == FULL || !open(network.next.edge(before, cell)) {
                     continue;
                 }
                 if self.labels[index(before)].stamp == self.generation {
                     return Behind::Connected;
                 }
-                self.behind_stamp[index(before)] = self.generation;
+                self.is_behind.insert(before);
                 self.behind.push(before);
             }
         }
@@ -200,11 +200,11 @@ impl AStar {
         self.entries.clear();
         self.behind.clear();
         self.behind_done = 0;
+        self.is_behind.clear();
         self.generation = self.generation.checked_add(1).unwrap_or_else(|| {
             for label in &mut self.labels {
                 label.stamp = 0;
             }
-            self.behind_stamp.fill(0);
             1
         });
     }

@@ -19,6 +19,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::RoutingOrder;
 use super::routing_state::{RoutingState, UNROUTED};
+use crate::marks::Marks;
 
 /// Connections that are visited to find the legal phases of one. Beyond this number, no phase is
 /// legal.
@@ -31,8 +32,7 @@ pub(crate) struct Precedence {
     predecessors: Lists,
     successors: Lists,
     /// Scratch of the traversal.
-    visited: Vec<u32>,
-    generation: u32,
+    visited: Marks,
     stack: Vec<u32>,
 }
 
@@ -46,8 +46,7 @@ impl Precedence {
             is_ordered,
             predecessors: Lists::new(count, pairs.clone().map(|(before, after)| (after, before))),
             successors: Lists::new(count, pairs),
-            visited: vec![0; count],
-            generation: 0,
+            visited: Marks::new(count),
             stack: Vec::new(),
         }
     }
@@ -128,20 +127,16 @@ impl Precedence {
         backwards: bool,
         mut visit: impl FnMut(u32),
     ) -> Option<()> {
-        self.generation = self.generation.checked_add(1).unwrap_or_else(|| {
-            self.visited.fill(0);
-            1
-        });
+        self.visited.clear();
         let rows = if backwards { &self.predecessors } else { &self.successors };
         self.stack.clear();
         self.stack.push(connection);
         let mut expanded = 0;
         while let Some(x) = self.stack.pop() {
             for &next in rows.of(x) {
-                if self.visited[index(next)] == self.generation {
+                if !self.visited.insert(next) {
                     continue;
                 }
-                self.visited[index(next)] = self.generation;
                 expanded += 1;
                 if expanded > PRECEDENCE_BUDGET {
                     return None;

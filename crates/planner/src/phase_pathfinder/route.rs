@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 
 use crate::problem::{Problem, UNREACHABLE};
 use conset_ir::convert::index;
+use conset_partition_route::marks::Marks;
 
 /// The cost of a hop over a link without other users.
 pub(super) const HOP: u32 = 64;
@@ -19,8 +20,7 @@ pub(super) struct PhaseRouteSearch {
     cost: Vec<u32>,
     parent: Vec<u32>,
     hops: Vec<u32>,
-    seen: Vec<u32>,
-    now: u32,
+    reached: Marks,
     /// The number of cells expanded.
     pub(super) work: u64,
 }
@@ -32,8 +32,7 @@ impl PhaseRouteSearch {
             cost: vec![0; cells],
             parent: vec![0; cells],
             hops: vec![0; cells],
-            seen: vec![0; cells],
-            now: 0,
+            reached: Marks::new(cells),
             work: 0,
         }
     }
@@ -77,7 +76,7 @@ impl PhaseRouteSearch {
                 }
                 let cost = cost + edge_cost(edge) + cell_cost(next);
                 let key = cost + estimate(next);
-                let reached = self.seen[index(next)] == self.now;
+                let reached = self.reached.contains(next);
                 if key < limit && (!reached || cost < self.cost[index(next)]) {
                     self.reach(next, cell, cost, hops);
                     self.heap.push(Reverse((key, estimate(next), next)));
@@ -102,15 +101,12 @@ impl PhaseRouteSearch {
 
     fn forget(&mut self) {
         self.heap.clear();
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.seen.fill(0);
-            1
-        });
+        self.reached.clear();
     }
 
     fn reach(&mut self, cell: u32, parent: u32, cost: u32, hops: u32) {
+        self.reached.insert(cell);
         let row = index(cell);
-        self.seen[row] = self.now;
         (self.cost[row], self.parent[row], self.hops[row]) = (cost, parent, hops);
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use conset_ir::convert::{index, to_u32, to_u64};
+use conset_partition_route::marks::Marks;
 
 use crate::problem::{Incoming, Problem, UNREACHABLE};
 
@@ -40,10 +41,9 @@ struct Row {
 #[derive(Clone)]
 pub(super) struct DetourSearch {
     incoming: Incoming,
-    /// The row of each cell, where `seen` is `now`.
+    reached: Marks,
+    /// The row of each cell that was reached.
     row: Vec<u32>,
-    seen: Vec<u32>,
-    now: u32,
     rows: Vec<Row>,
     /// By row, then start.
     costs: Vec<i32>,
@@ -58,9 +58,8 @@ impl DetourSearch {
     pub(super) fn new(problem: &Problem<'_>) -> Self {
         Self {
             incoming: problem.incoming(),
+            reached: Marks::new(problem.cell_count()),
             row: vec![0; problem.cell_count()],
-            seen: vec![0; problem.cell_count()],
-            now: 0,
             rows: Vec::new(),
             costs: Vec::new(),
             lowered: Vec::new(),
@@ -105,7 +104,7 @@ impl DetourSearch {
                 if next == source || distances[index(next)] == UNREACHABLE || ahead(next) >= most {
                     continue;
                 }
-                let next_row = match self.seen[index(next)] == self.now {
+                let next_row = match self.reached.contains(next) {
                     true => index(self.row[index(next)]),
                     false => self.reach(next, ahead(next), width),
                 };
@@ -117,7 +116,7 @@ impl DetourSearch {
                 }
             }
         }
-        if self.seen[index(target)] != self.now {
+        if !self.reached.contains(target) {
             return None;
         }
         let row = index(self.row[index(target)]);
@@ -126,10 +125,7 @@ impl DetourSearch {
 
     /// Forgets the last search.
     fn clear(&mut self, width: usize) {
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.seen.fill(0);
-            1
-        });
+        self.reached.clear();
         self.rows.clear();
         self.costs.clear();
         self.lowered.resize(width, NEVER);
@@ -139,7 +135,7 @@ impl DetourSearch {
     /// A row for a cell, with no known costs.
     fn reach(&mut self, cell: u32, ahead: i32, width: usize) -> usize {
         let row = self.rows.len();
-        self.seen[index(cell)] = self.now;
+        self.reached.insert(cell);
         self.row[index(cell)] = to_u32(row);
         self.rows.push(Row { cell, ahead, waiting: None, estimate: NEVER });
         self.costs.resize(self.costs.len() + width, NEVER);
@@ -227,7 +223,7 @@ impl DetourSearch {
         while cell != connection.source.0 {
             salt = salt.wrapping_mul(0x9e37_79b9).rotate_left(15);
             let tails = self.incoming.of(cell).iter();
-            let tails = tails.filter(|(tail, _)| self.seen[index(*tail)] == self.now);
+            let tails = tails.filter(|(tail, _)| self.reached.contains(*tail));
             let cost = |&&(tail, edge): &&(u32, u32)| {
                 let until = self.costs[index(self.row[index(tail)]) * width + start];
                 let stretch = view.links.cost(index(edge), (start, slots));

@@ -6,6 +6,7 @@
 
 use crate::problem::Problem;
 use conset_ir::convert::{index, to_u32, to_u64};
+use conset_partition_route::marks::Marks;
 
 use super::rows::{NEVER, Rows};
 
@@ -38,10 +39,9 @@ pub(super) fn least_start(costs: &[i32], salt: u32) -> Option<(i32, usize)> {
 /// The search's memory, kept from search to search.
 #[derive(Clone)]
 pub(super) struct RouteSearch {
-    /// The row of each cell, where `seen` is `now`.
+    reached: Marks,
+    /// The row of each cell that was reached.
     row: Vec<u32>,
-    seen: Vec<u32>,
-    now: u32,
     /// The cells of the search, the source first, in the order of their hops from it.
     cells: Vec<u32>,
     /// Arcs of each row are `first[row]..first[row + 1]`: the row of the neighbour, and the edge.
@@ -59,9 +59,8 @@ pub(super) struct RouteSearch {
 impl RouteSearch {
     pub(super) fn new(cells: usize) -> Self {
         Self {
+            reached: Marks::new(cells),
             row: vec![0; cells],
-            seen: vec![0; cells],
-            now: 0,
             cells: Vec::new(),
             first: Vec::new(),
             arcs: Vec::new(),
@@ -95,10 +94,7 @@ impl RouteSearch {
     /// The cells that a route may pass, and the arcs between them.
     fn gather(&mut self, problem: &Problem<'_>, x: usize) {
         let distances = problem.distances(x);
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.seen.fill(0);
-            1
-        });
+        self.reached.clear();
         self.cells.clear();
         self.arcs.clear();
         self.first.clear();
@@ -113,7 +109,7 @@ impl RouteSearch {
                 if distances[index(next)].checked_add(1) != Some(distances[index(cell)]) {
                     continue;
                 }
-                if self.seen[index(next)] != self.now {
+                if !self.reached.contains(next) {
                     self.reach(next);
                 }
                 self.arcs.push((self.row[index(next)], to_u32(edge)));
@@ -123,7 +119,7 @@ impl RouteSearch {
     }
 
     fn reach(&mut self, cell: u32) {
-        self.seen[index(cell)] = self.now;
+        self.reached.insert(cell);
         self.row[index(cell)] = to_u32(self.cells.len());
         self.cells.push(cell);
     }

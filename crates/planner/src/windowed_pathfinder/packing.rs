@@ -7,6 +7,7 @@
 //! ([`WindowPacking::worth_of`]).
 
 use conset_ir::convert::{index, to_u32, to_u64};
+use conset_partition_route::marks::Marks;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -75,17 +76,13 @@ struct LaneSearch {
     hops: Vec<u16>,
     /// Slots in which there is a way to a cell.
     slots: Vec<u64>,
-    stamp: Vec<u32>,
-    now: u32,
+    reached: Marks,
     queue: Vec<u32>,
 }
 
 impl LaneSearch {
     fn restart(&mut self) {
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.stamp.fill(0);
-            1
-        });
+        self.reached.clear();
         self.queue.clear();
     }
 
@@ -93,20 +90,19 @@ impl LaneSearch {
     #[inline]
     fn reach(&mut self, cell: u32, hops: u16, slots: u64) {
         let at = index(cell);
-        if self.stamp[at] == self.now {
-            self.slots[at] |= slots;
-        } else {
-            self.stamp[at] = self.now;
+        if self.reached.insert(cell) {
             self.hops[at] = hops;
             self.slots[at] = slots;
             self.queue.push(cell);
+        } else {
+            self.slots[at] |= slots;
         }
     }
 
     /// The slots of a cell.
     #[inline]
     fn slots(&self, cell: u32) -> u64 {
-        if self.stamp[index(cell)] == self.now { self.slots[index(cell)] } else { 0 }
+        if self.reached.contains(cell) { self.slots[index(cell)] } else { 0 }
     }
 }
 
@@ -148,8 +144,7 @@ impl<'a> WindowPacking<'a> {
             search: LaneSearch {
                 hops: vec![0; cells],
                 slots: vec![0; cells],
-                stamp: vec![0; cells],
-                now: 0,
+                reached: Marks::new(cells),
                 queue: Vec::new(),
             },
             work: 0,
