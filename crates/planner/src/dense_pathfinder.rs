@@ -90,10 +90,14 @@ const MEMBERS_OF_PHASE: usize = 1 << 13;
 /// The maximum size of the tables of all phases.
 const BYTES: usize = 1 << 30;
 
+/// Phases are not negotiated if they are expected to gain less than this fraction of the clocks of the
+/// best plan: one in 20.
+const LEAST_GAIN: u64 = 20;
+
 /// Plans a set.
 ///
 /// Returns `None` if it is empty or has an order or requirements, if routes are very long or the
-/// set is very large, if the phases are expected to take longer than the best plan so far, or if
+/// set is very large, if the phases are expected to gain little over the best plan so far, or if
 /// agents would have several streams in most phases: these wait for each other, so phases would be
 /// far longer than their links are busy.
 pub fn plan(
@@ -121,7 +125,8 @@ pub fn plan(
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
         let counts = counts(problem, config, &all, &Sums::new(problem, &members));
         let shapes = shapes(problem, config, (&context.clocks, &members), counts);
-        let is_longer = || expected_clocks(problem, &shapes) >= limits.clocks;
+        let longest = limits.clocks - limits.clocks / LEAST_GAIN;
+        let is_longer = || expected_clocks(problem, &shapes) > longest;
         if phases.is_empty() && (!is_suitable(problem, config, shapes.len()) || is_longer()) {
             return None;
         }

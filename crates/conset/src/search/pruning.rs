@@ -44,6 +44,9 @@ const GOOD_SINGLE_WORDS: f64 = 1.25;
 /// [`WIDE`] connections after the dense pathfinder.
 const GOOD_DENSE: f64 = 1.3;
 
+/// Connections up to which the windowed pathfinder is tried although the dense pathfinder has had its turn.
+const WINDOWED: usize = 1 << 18;
+
 /// The ratio to the bound above which translation slots are tried although a plan is good.
 const TRANSLATION_ABOVE: f64 = 1.03;
 
@@ -239,10 +242,13 @@ impl PlanSearch<'_> {
 
     /// Whether a planner for large sets has packed the phases; `None` if there is none among the
     /// standard attempts, or all have declined. If the dense pathfinder declines, that is the windowed
-    /// pathfinder.
+    /// pathfinder, unless the set is very large.
     fn is_packed(&self) -> Option<bool> {
-        let packers = [Planner::DensePathfinder, Planner::WindowedPathfinder];
-        let is_packer = |step: SearchStep| packers.map(SearchStep::Plan).contains(&step);
+        let packers = match self.task.set().len() {
+            0..=WINDOWED => &[Planner::DensePathfinder, Planner::WindowedPathfinder][..],
+            _ => &[Planner::DensePathfinder],
+        };
+        let is_packer = |step: SearchStep| packers.iter().any(|&p| step == SearchStep::Plan(p));
         let turn = self.standard.iter().rposition(|attempt| is_packer(attempt.step))?;
         let bound = self.task.bounds().clocks;
         let mut plans =
