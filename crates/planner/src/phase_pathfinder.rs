@@ -79,6 +79,9 @@ pub struct PhaseConfig {
     /// The limits of agents and links are not lowered if the plan takes longer than the best one so far
     /// by more than this fraction of it: one in `hopeless`.
     pub hopeless: u64,
+    /// The number of connections up to which they are lowered anyway: it takes little time, and gains more
+    /// in the few phases of few connections.
+    pub improved: usize,
 }
 
 impl Default for PhaseConfig {
@@ -102,6 +105,7 @@ impl Default for PhaseConfig {
             last_rounds: 150,
             switches: 3,
             hopeless: 5,
+            improved: 3 << 10,
         }
     }
 }
@@ -302,7 +306,8 @@ impl<'a> PhaseSearch<'a> {
     /// cannot make up for it.
     fn is_hopeless(&self) -> bool {
         let longest = self.limits.clocks.saturating_add(self.limits.clocks / self.config.hopeless);
-        self.best.as_ref().is_some_and(|best| best.clocks > longest)
+        let is_large = self.problem.set.len() > self.config.improved;
+        is_large && self.best.as_ref().is_some_and(|best| best.clocks > longest)
     }
 
     /// Lowers the limits of agents and links for as long as that goes and the budget lasts: of all phases

@@ -186,7 +186,8 @@ fn a_plan_far_above_the_best_one_is_not_improved() {
     let set = Arc::new(shifts(6, &[(1, 2), (2, 3), (3, 1), (2, 2)], 64));
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let problem = Problem::new(&machine, &set, bounds).unwrap();
-    let config = phase_pathfinder::PhaseConfig::default();
+    let default = phase_pathfinder::PhaseConfig::default();
+    let config = phase_pathfinder::PhaseConfig { improved: set.len() - 1, ..default };
     let work = phase_pathfinder::budget(&problem);
     let plans = |clocks: u64| {
         let limits = Limits { work, clocks };
