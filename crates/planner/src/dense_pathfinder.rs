@@ -90,9 +90,10 @@ const MEMBERS_OF_PHASE: usize = 1 << 13;
 /// The maximum size of the tables of all phases.
 const BYTES: usize = 1 << 30;
 
-/// Phases are not negotiated if they are expected to gain less than this fraction of the clocks of the
-/// best plan: one in 20.
-const LEAST_GAIN: u64 = 20;
+/// The phases of more than so many connections, which take long, are not negotiated if they are expected to
+/// gain less than this fraction of the clocks of the best plan: one in 10.
+const MANY: usize = 1 << 15;
+const LEAST_GAIN: u64 = 10;
 
 /// Plans a set.
 ///
@@ -125,8 +126,8 @@ pub fn plan(
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
         let counts = counts(problem, config, &all, &Sums::new(problem, &members));
         let shapes = shapes(problem, config, (&context.clocks, &members), counts);
-        let longest = limits.clocks - limits.clocks / LEAST_GAIN;
-        let is_longer = || expected_clocks(problem, &shapes) > longest;
+        let is_longer =
+            || expected_clocks(problem, config, &shapes) > longest(set.len(), limits.clocks);
         if phases.is_empty() && (!is_suitable(problem, config, shapes.len()) || is_longer()) {
             return None;
         }
@@ -166,9 +167,16 @@ fn is_suitable(problem: &Problem<'_>, config: &DenseConfig, phases: usize) -> bo
         && block_bytes(problem, phases) <= BYTES
 }
 
-/// The clocks of phases that are filled as expected.
-fn expected_clocks(problem: &Problem<'_>, shapes: &[PhaseShape]) -> u64 {
-    shapes.iter().map(|shape| problem.switch + shape.limit).sum()
+/// The clocks that phases may be expected to take if they are to be negotiated, given those of the best
+/// plan.
+fn longest(connections: usize, best: u64) -> u64 {
+    if connections > MANY { best - best / LEAST_GAIN } else { best }
+}
+
+/// The clocks of phases that are as long as expected.
+fn expected_clocks(problem: &Problem<'_>, config: &DenseConfig, shapes: &[PhaseShape]) -> u64 {
+    let without_slack = |limit: u64| limit * 64 / (64 + u64::from(config.slack));
+    shapes.iter().map(|shape| problem.switch + without_slack(shape.limit)).sum()
 }
 
 /// What a channel costs in a full phase, in 2^16ths of a clock.
