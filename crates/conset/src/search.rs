@@ -400,6 +400,7 @@ impl<'a> PlanSearch<'a> {
     }
 
     /// The clocks above which a plan is of no use: those of the best plan, if clocks are the objective.
+    /// Attempts of a wave do not see each other's plans, so only planners with one attempt may use it.
     fn clocks_to_beat(&self) -> u64 {
         let pruned = self.options.objective == Objective::Time && !self.options.unlimited;
         self.best.as_ref().filter(|_| pruned).map_or(u64::MAX, |best| best.clocks)

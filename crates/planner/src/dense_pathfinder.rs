@@ -126,9 +126,7 @@ pub fn plan(
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
         let counts = counts(problem, config, &all, &Sums::new(problem, &members));
         let shapes = shapes(problem, config, (&context.clocks, &members), counts);
-        let is_longer =
-            || expected_clocks(problem, config, &shapes) > longest(set.len(), limits.clocks);
-        if phases.is_empty() && (!is_suitable(problem, config, shapes.len()) || is_longer()) {
+        if phases.is_empty() && !is_suitable(problem, config, &shapes, limits.clocks) {
             return None;
         }
         let mut blocks = blocks(problem, &shapes);
@@ -157,20 +155,21 @@ pub fn plan(
     Some(Found { plan, work })
 }
 
-/// Whether agents have time for their streams one in a phase on average, and the tables of so many
-/// phases fit into memory.
-fn is_suitable(problem: &Problem<'_>, config: &DenseConfig, phases: usize) -> bool {
+/// Whether agents have time for their streams one in a phase on average, the tables of so many
+/// phases fit into memory, and the phases are expected to gain enough over `best` clocks.
+fn is_suitable(
+    problem: &Problem<'_>,
+    config: &DenseConfig,
+    shapes: &[PhaseShape],
+    best: u64,
+) -> bool {
+    let (phases, members) = (shapes.len(), problem.set.len());
     let sends = to_u64(phases * problem.machine.agent_count()) * u64::from(config.agent_streams);
-    let members = problem.set.len();
+    let least_gain = if members > MANY { best / LEAST_GAIN } else { 0 };
     to_u64(members) * 16 <= sends
         && members / phases < MEMBERS_OF_PHASE
         && block_bytes(problem, phases) <= BYTES
-}
-
-/// The clocks that phases may be expected to take if they are to be negotiated, given those of the best
-/// plan.
-fn longest(connections: usize, best: u64) -> u64 {
-    if connections > MANY { best - best / LEAST_GAIN } else { best }
+        && expected_clocks(problem, config, shapes) <= best - least_gain
 }
 
 /// The clocks of phases that are as long as expected.
