@@ -81,7 +81,18 @@ pub struct SlotConfig {
 impl Default for SlotConfig {
     fn default() -> Self {
         Self {
-            cuts: vec![(1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (2, 2), (4, 1)],
+            cuts: vec![
+                (1, 1),
+                (1, 2),
+                (1, 4),
+                (2, 1),
+                (3, 1),
+                (2, 2),
+                (4, 1),
+                (5, 1),
+                (6, 1),
+                (7, 1),
+            ],
             uneven_cuts: vec![(1, 8), (1, 1), (1, 4)],
             present_first: 1280,
             present_most: 16384,
@@ -144,7 +155,7 @@ pub fn plan(problem: &Problem<'_>, config: &SlotConfig, budget: u64, seed: u64) 
         return None;
     }
     let mut units: Vec<Units> = Vec::new();
-    for cut in units::cuts(problem, config) {
+    for cut in units::cuts(problem, config, budget) {
         let cut = Units::cut(problem, cut);
         if units.iter().all(|units| (units.count(), units.slot) != (cut.count(), cut.slot)) {
             units.push(cut);

@@ -23,7 +23,8 @@ pub(super) struct Units {
 }
 
 /// Ways to cut a set that are worth an attempt: words of a unit at most, and slots of such a unit.
-pub(super) fn cuts(problem: &Problem<'_>, config: &SlotConfig) -> Vec<(u32, u32)> {
+/// `budget` is that of the search: it is not worth many units.
+pub(super) fn cuts(problem: &Problem<'_>, config: &SlotConfig, budget: u64) -> Vec<(u32, u32)> {
     let words = || problem.set.connections().iter().map(|c| c.words);
     let longest = words().max().unwrap_or(0).max(1);
     let mean = to_u32(words().map(u64::from).sum::<u64>() / to_u64(words().len().max(1)));
@@ -37,11 +38,15 @@ pub(super) fn cuts(problem: &Problem<'_>, config: &SlotConfig) -> Vec<(u32, u32)
     let lengths = of(longest).chain(of(mean.max(1)).filter(|_| uneven));
     // No attempt is worth many units for each connection.
     let count = |length: u32| words().map(|words| u64::from(words.div_ceil(length))).sum::<u64>();
-    lengths.filter(|&(length, _)| count(length) <= MOST * to_u64(problem.set.len())).collect()
+    let most = (MOST * to_u64(problem.set.len())).max(budget / PER_UNIT);
+    lengths.filter(|&(length, _)| count(length) <= most).collect()
 }
 
-/// Units for each connection, on average, that an attempt may have.
-const MOST: u64 = 6;
+/// Units for each connection, on average, that an attempt may have, whatever the budget.
+const MOST: u64 = 4;
+
+/// The budget for each unit of attempts that have more units than that.
+const PER_UNIT: u64 = 1 << 19;
 
 impl Units {
     /// Cuts connections into units of at most `length` words, the longest of which has `grain`
@@ -95,10 +100,26 @@ impl Units {
         let ports = ports.into_iter().max().unwrap_or(0);
         let links = hops.div_ceil(capacity.max(1));
         // The bound of time counts words and not slots; a flow or a cut may prove more.
-        let switches = u64::from(problem.bounds.phases) * problem.switch;
-        let flow = problem.bounds.clocks.saturating_sub(switches) / self.slot;
+        let phases = u64::from(problem.bounds.phases);
+        let clocks = problem.bounds.clocks.saturating_sub(phases * problem.switch);
+        let flow = if self.are_equal() {
+            // The last words of each phase may be on their way for so long.
+            let latency =
+                |x: usize| problem.clocks(x).pipeline_latency(usize::from(problem.hops(x)));
+            let latency = (0..problem.set.len()).map(latency).max().unwrap_or(0);
+            clocks.saturating_sub(phases * latency).div_ceil(self.slot)
+        } else {
+            clocks / self.slot
+        };
         let slots = ports.max(links).max(flow).max(to_u64(self.longest));
         u32::try_from(slots).unwrap_or(u32::MAX)
+    }
+
+    /// Whether all units have equally many words, but for one, so that their slots have no errors
+    /// that could cancel out.
+    fn are_equal(&self) -> bool {
+        let least = self.words.iter().copied().min().unwrap_or(0);
+        self.words.iter().all(|&words| words <= least + 1)
     }
 
     /// Whether the longest unit is much longer than they are on average.
