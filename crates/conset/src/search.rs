@@ -415,7 +415,6 @@ impl<'a> PlanSearch<'a> {
         };
         if self.best.is_some() {
             let skipped = match planner {
-                Planner::EdgeColoring => self.task.set().len() > SEARCHED,
                 Planner::PreemptiveList => !self.may_gain_by_fragments(),
                 Planner::LoadAnnealing => !self.may_gain_by_annealing(),
                 Planner::PhasePathfinder => {

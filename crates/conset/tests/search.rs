@@ -7,7 +7,7 @@ mod shared_meshes;
 use std::sync::Arc;
 
 use conset::{Algorithm, Compiler, Objective, bound_ratio, input, run};
-use conset_ir::{Connection, ConnectionSet, Machine, Parameters, Program};
+use conset_ir::{CellId, Connection, ConnectionSet, Machine, Parameters, Program};
 use conset_mesh::generate;
 use conset_mesh::write_msh::{MshFormat, write};
 
@@ -101,4 +101,24 @@ fn so_do_halos_of_solids_in_many_parts_on_machines_with_timed_starts() {
     let bytes = write(&mesh, MshFormat::V41Binary).unwrap();
     // One partition, because this is about plans.
     check_halo("bricks.msh", &bytes, &machine, &input::LoadOptions::default().max_partitions(1));
+}
+
+/// Blocks of 32^3 nodes exchange faces, edges and corners, which wrap around although the machine
+/// does not.
+#[test]
+fn so_do_periodic_halos_of_unequal_words_on_meshes() {
+    let machine = Arc::new(Machine::from_spec("mesh:6x6x6").unwrap());
+    let coordinates = |cell: u32| [cell % 6, cell / 6 % 6, cell / 36];
+    let words = |a: u32, b: u32| {
+        let apart = coordinates(a).into_iter().zip(coordinates(b));
+        let apart = apart.map(|(a, b)| a.abs_diff(b).min(6 - a.abs_diff(b)));
+        let near = apart.clone().all(|apart| apart <= 1);
+        near.then(|| 32u32.pow(3 - apart.sum::<u32>()))
+    };
+    let pairs = (0..216).flat_map(|a| (0..216).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let connections = pairs
+        .filter_map(|(a, b)| words(a, b).map(|words| Connection::new(CellId(a), CellId(b), words)));
+    let set = ConnectionSet::new("halo", connections.collect()).unwrap();
+    let (phases, over, clocks) = quality(&machine, &Program::from(set), Objective::Time);
+    assert!(over <= 1.2 && clocks <= 1.1, "{phases} phases, {over} and {clocks} over bound");
 }

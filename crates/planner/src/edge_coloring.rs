@@ -6,6 +6,9 @@
 //! The search looks for a coloring with a given number of colors that suits the links too:
 //!
 //! * The initial coloring has no conflicts at agents. It is constructed with alternating paths.
+//!   Connections of the same displacement are colored together, so that each displacement of a
+//!   stencil becomes a round. On meshes and tori the routes of such a round share no link, so that
+//!   stencils on any number of cells need no annealing.
 //! * A move takes a connection that shares a link in its round. It either reroutes the connection,
 //!   or swaps two colors along the alternating path or cycle through it and reroutes all
 //!   connections on that path. Neither creates a conflict at an agent.
@@ -15,14 +18,16 @@
 //! Agents must send and receive independently: with half duplex the graph is not bipartite. Unequal
 //! words are allowed; a round then lasts as long as its longest connection.
 
+use std::collections::BTreeMap;
+
 use conset_ir::convert::{index, to_f64, to_u32, to_u64};
-use conset_ir::{ConnectionSet, Machine};
+use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Machine, Topology};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::interrupt::Interrupt;
 use super::path_search::{PathSearch, UNIT};
-use super::paths::Paths;
+use super::paths::{Paths, dimension_ordered};
 use conset_partition_route::network::{Distances, Network};
 
 /// The rounds and routes of a coloring.
@@ -52,7 +57,8 @@ const COLD: f64 = 0.1;
 pub(super) struct ColoringLimits<'a> {
     /// The rounds of the coloring; more if an agent has more connections.
     pub(super) rounds: u32,
-    /// The maximum number of connections to reroute.
+    /// The maximum number of connections to reroute; with 0, there is no coloring if the initial one
+    /// has a shared link.
     pub(super) routes: usize,
     /// The maximum number of cells to expand.
     pub(super) expanded: u64,
@@ -61,7 +67,7 @@ pub(super) struct ColoringLimits<'a> {
 }
 
 /// Searches for a coloring within limits. Returns `None` for a machine or a set that is not
-/// supported.
+/// supported, and if there is no coloring without annealing where none is allowed.
 pub(super) fn search(
     machine: &Machine,
     set: &ConnectionSet,
@@ -98,13 +104,20 @@ pub(super) fn search(
         spent: 0,
         expanded: 0,
     };
-    for x in 0..to_u32(set.len()) {
-        search.color(x);
+    let grid = DisplacementGrid::new(machine);
+    for (first, class) in (0..).zip(grid.classes(set)) {
+        class.into_iter().for_each(|x| search.color(x, first));
     }
     let mut shared: i64 = 0;
     for x in 0..to_u32(set.len()) {
-        search.find(x);
+        search.paths[index(x)] = grid.path(set.get(ConnectionId(x)));
+        if search.is_blocked(x) {
+            search.find(x);
+        }
         shared += search.book(x);
+        if shared > 0 && routes == 0 {
+            return None;
+        }
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     search.expanded = 0;
@@ -129,6 +142,60 @@ pub(super) fn search(
     }
     let length = search.length();
     Some(Coloring { rounds, length, round_of: search.round_of, paths, expanded, stopped })
+}
+
+/// The grid of a machine in whose dimensions connections have displacements.
+struct DisplacementGrid {
+    topology: Topology,
+    /// The sizes of the dimensions; empty for machines without coordinates or with dead parts, whose
+    /// connections all have the same displacement.
+    sizes: Vec<u32>,
+}
+
+impl DisplacementGrid {
+    fn new(machine: &Machine) -> Self {
+        let topology = machine.topology().clone();
+        let is_whole = machine.dead_cells().is_empty() && machine.dead_links().is_empty();
+        let sizes = topology.dims().filter(|_| is_whole).unwrap_or_default();
+        Self { topology, sizes }
+    }
+
+    /// The steps from source to target in each dimension, the short way where there are two.
+    fn steps(&self, connection: &Connection) -> Vec<i64> {
+        let coordinates = |cell: CellId| self.topology.coordinates(cell.index());
+        let ends = coordinates(connection.source).zip(coordinates(connection.target));
+        let (source, target) = ends.unwrap_or_default();
+        let pairs = source.into_iter().zip(target).map(|(s, t)| i64::from(t) - i64::from(s));
+        pairs.zip(&self.sizes).map(|(step, &size)| self.short_way(step, size.into())).collect()
+    }
+
+    fn short_way(&self, step: i64, size: i64) -> i64 {
+        let ahead = step.rem_euclid(size);
+        match self.topology.wraps() {
+            true if 2 * ahead > size => ahead - size,
+            true => ahead,
+            false => step,
+        }
+    }
+
+    /// The connections of each displacement, modulo the sizes.
+    fn classes(&self, set: &ConnectionSet) -> Vec<Vec<u32>> {
+        let mut classes: BTreeMap<Vec<i64>, Vec<u32>> = BTreeMap::new();
+        for (x, connection) in (0..).zip(set.connections()) {
+            let steps = self.steps(connection).into_iter().zip(&self.sizes);
+            let displacement = steps.map(|(step, &size)| step.rem_euclid(size.into())).collect();
+            classes.entry(displacement).or_default().push(x);
+        }
+        classes.into_values().collect()
+    }
+
+    /// The dimension-ordered path of a connection; empty on machines without coordinates.
+    fn path(&self, connection: &Connection) -> Vec<u32> {
+        match self.sizes.is_empty() {
+            true => Vec::new(),
+            false => dimension_ordered(connection.source.0, &self.steps(connection), &self.sizes),
+        }
+    }
 }
 
 /// Connections of the busiest port.
@@ -165,7 +232,7 @@ struct ColoringSearch<'a> {
 
 impl ColoringSearch<'_> {
     fn ends(&self, x: u32) -> (usize, usize) {
-        let c = self.set.get(conset_ir::ConnectionId(x));
+        let c = self.set.get(ConnectionId(x));
         (c.source.index() * self.rounds, c.target.index() * self.rounds)
     }
 
@@ -176,13 +243,15 @@ impl ColoringSearch<'_> {
         self.round_of[index(x)] = round;
     }
 
-    /// Gives a connection the first round that is free at both ends, after swapping rounds along
-    /// an alternating path where there is none.
-    fn color(&mut self, x: u32) {
+    /// Gives a connection the first round that is free at both ends, preferably `first`, after
+    /// swapping rounds along an alternating path where there is none.
+    fn color(&mut self, x: u32, first: usize) {
         let (source, target) = self.ends(x);
         let sends = &self.sends[source..source + self.rounds];
         let receives = &self.receives[target..target + self.rounds];
-        let both = (0..self.rounds).find(|&r| sends[r] == NONE && receives[r] == NONE);
+        let first = Some(first).filter(|&round| round < self.rounds);
+        let mut rounds = first.into_iter().chain(0..self.rounds);
+        let both = rounds.find(|&r| sends[r] == NONE && receives[r] == NONE);
         let free = |list: &[u32]| list.iter().position(|&x| x == NONE);
         let round = match both {
             Some(round) => round,
@@ -268,6 +337,17 @@ impl ColoringSearch<'_> {
         change
     }
 
+    /// Whether a connection that is off its links has no path, or one with a link in use.
+    fn is_blocked(&self, x: u32) -> bool {
+        let round = index(self.round_of[index(x)]);
+        let path = &self.paths[index(x)];
+        path.is_empty()
+            || path.windows(2).any(|pair| {
+                let edge = self.network.outgoing().edge(pair[0], pair[1]);
+                self.used[edge * self.rounds + round] >= self.parallel[edge]
+            })
+    }
+
     fn shares_a_link(&self, x: u32) -> bool {
         let round = index(self.round_of[index(x)]);
         self.paths[index(x)].windows(2).any(|pair| {
@@ -278,7 +358,7 @@ impl ColoringSearch<'_> {
 
     /// The best route in a connection's round, for one that is off its links.
     fn find(&mut self, x: u32) {
-        let c = self.set.get(conset_ir::ConnectionId(x));
+        let c = self.set.get(ConnectionId(x));
         let (source, target) = (c.source.0, c.target.0);
         self.distances.aim(self.network, source, target);
         let (rounds, round) = (self.rounds, index(self.round_of[index(x)]));
@@ -355,5 +435,76 @@ impl ColoringSearch<'_> {
             self.book(x);
         }
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Connections from each cell to all its neighbors in a grid, diagonal ones included.
+    fn stencil(machine: &Machine, wraps: bool) -> ConnectionSet {
+        let sizes = machine.topology().dims().unwrap();
+        let coordinates = |cell: CellId| machine.topology().coordinates(cell.index()).unwrap();
+        let is_neighbor = |a: CellId, b: CellId| {
+            let mut pairs = coordinates(a).into_iter().zip(coordinates(b)).zip(&sizes);
+            pairs.all(|((a, b), &size)| {
+                let apart = a.abs_diff(b);
+                (if wraps { apart.min(size - apart) } else { apart }) <= 1
+            })
+        };
+        let pairs = machine.cells().flat_map(|a| machine.cells().map(move |b| (a, b)));
+        let pairs = pairs.filter(|&(a, b)| a != b && is_neighbor(a, b));
+        let connections = pairs.map(|(a, b)| Connection::new(a, b, 1 + (a.0 + b.0) % 5)).collect();
+        ConnectionSet::new("stencil", connections).unwrap()
+    }
+
+    fn color(machine: &Machine, set: &ConnectionSet, routes: usize) -> Option<Coloring> {
+        let interrupt = Interrupt::default();
+        let limits = ColoringLimits { rounds: 0, routes, expanded: 1 << 30, interrupt: &interrupt };
+        let found = search(machine, set, &Network::new(machine), &limits, 1)?;
+        let mut busy = std::collections::HashSet::new();
+        for (x, c) in set.iter() {
+            let (round, path) = (found.round_of[x.index()], found.paths.of(x.index()));
+            assert!(round < found.rounds);
+            assert!(busy.insert((round, 0, c.source.0)) && busy.insert((round, 1, c.target.0)));
+            assert_eq!([path[0], path[path.len() - 1]], [c.source.0, c.target.0]);
+            assert!(machine.carries(&path.iter().map(|&cell| CellId(cell)).collect::<Vec<_>>()));
+        }
+        Some(found)
+    }
+
+    #[test]
+    fn stencils_need_no_annealing() {
+        for (spec, wraps, rounds) in [
+            ("mesh:7x9", false, 8),
+            ("mesh:7x9", true, 8),
+            ("torus:8x5", false, 8),
+            ("torus:8x5", true, 8),
+            ("mesh:4x5x6", false, 26),
+            ("mesh:4x5x6", true, 26),
+        ] {
+            let machine = Machine::from_spec(spec).unwrap();
+            let found = color(&machine, &stencil(&machine, wraps), 0).expect(spec);
+            assert_eq!((found.rounds, found.length), (rounds, rounds), "{spec} {wraps}");
+        }
+    }
+
+    #[test]
+    fn sets_whose_links_are_short_of_room_need_annealing() {
+        let machine = Machine::from_spec("mesh:4x4").unwrap();
+        let pairs = machine.cells().flat_map(|a| machine.cells().map(move |b| (a, b)));
+        let connections = pairs.map(|(a, b)| Connection::new(a, b, 1)).collect();
+        let set = ConnectionSet::new("complete", connections).unwrap();
+        assert!(color(&machine, &set, 0).is_none());
+        let found = color(&machine, &set, 1 << 12).unwrap();
+        assert_eq!(found.rounds, 16);
+    }
+
+    #[test]
+    fn dead_links_are_avoided() {
+        let machine = Machine::from_spec("mesh:4x4").unwrap();
+        let machine = machine.with_dead(&[], &[(CellId(5), CellId(6))]).unwrap();
+        assert!(color(&machine, &stencil(&machine, false), 1 << 10).is_some());
     }
 }

@@ -449,8 +449,12 @@ fn division_of(routing: &Routing) -> load_annealing::Division {
 /// The greatest ratio of the longest connection to the mean, in words, for edge coloring.
 const MAX_UNEVENNESS: u64 = 2;
 
-/// The maximum number of connections for edge coloring; for more it makes no progress.
-const MAX_COLORING_CONNECTIONS: usize = 1 << 13;
+/// The maximum number of connections for edge coloring.
+const MAX_COLORED_CONNECTIONS: usize = 1 << 17;
+
+/// The maximum number of connections for which a coloring is annealed. Larger sets have one only if
+/// the initial coloring shares no links: annealing took seconds and gained nothing.
+const MAX_ANNEALED_CONNECTIONS: usize = 1 << 10;
 
 /// Edge coloring may use `1 / n` more rounds than the fewest, for each `n`; 0 for none.
 const SPARE_ROUND_SHARES: [u32; 3] = [0, 16, 4];
@@ -463,11 +467,16 @@ fn edge_coloring_plans(
     let Task { machine, set, bounds, interrupt, .. } = task;
     let longest = set.connections().iter().map(|c| u64::from(c.words)).max().unwrap_or(0);
     let uneven = longest * to_u64(set.len()) > MAX_UNEVENNESS * set.words();
-    if is_constrained(set) || uneven || set.len() > MAX_COLORING_CONNECTIONS {
+    if is_constrained(set) || set.len() > MAX_COLORED_CONNECTIONS {
         return Ok(Vec::new());
     }
     let network = Network::new(machine);
-    let routes = set.len().saturating_mul(4 * index(options.effort)).min(ROUTE_LIMIT);
+    let routes = match set.len() {
+        0..=MAX_ANNEALED_CONNECTIONS if !uneven => {
+            (set.len() * 4 * index(options.effort)).min(ROUTE_LIMIT)
+        }
+        _ => 0,
+    };
     let fewest = fewest_rounds(machine, set, bounds);
     let mut best: Option<edge_coloring::Coloring> = None;
     let each = (work.left / to_u64(SPARE_ROUND_SHARES.len())).max(1);

@@ -16,7 +16,7 @@
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{ConnectionSet, Topology};
 
-use super::paths::Paths;
+use super::paths::{Paths, dimension_ordered};
 
 /// Numbers of parts tried.
 const PARTS: [u32; 4] = [1, 2, 3, 4];
@@ -80,7 +80,7 @@ pub(super) fn plan(
     let (phases, phase_of_part, parts) = packed.min_by_key(|packed| packed.0)?;
     let mut paths = Paths::with_capacity(set.len());
     for (c, &offset) in set.connections().iter().zip(&offsets) {
-        paths.push(path(c.source.0, &steps[index(offset)], &dims));
+        paths.push(dimension_ordered(c.source.0, &steps[index(offset)], &dims));
     }
     let part = |(c, &orbit): (&conset_ir::Connection, &u32)| {
         phase_of_part[index(orbit * parts + class_of(c.source.0, &dims, parts))]
@@ -196,23 +196,6 @@ fn pack(need: &[u32], classes: usize, capacity: u32) -> Option<(u32, Vec<u32>)> 
         phase_of[index(part)] = to_u32(phase);
     }
     Some((to_u32(taken.len() / classes), phase_of))
-}
-
-/// The cells of a route from `source`, over the dimensions in order.
-fn path(source: u32, steps: &[i64], dims: &[u32]) -> Vec<u32> {
-    let mut at = source;
-    let mut cells = vec![at];
-    let mut stride = 1;
-    for (&step, &d) in steps.iter().zip(dims) {
-        for _ in 0..step.unsigned_abs() {
-            let place = at / stride % d;
-            let next = if step > 0 { (place + 1) % d } else { (place + d - 1) % d };
-            at = at - place * stride + next * stride;
-            cells.push(at);
-        }
-        stride *= d;
-    }
-    cells
 }
 
 #[cfg(test)]

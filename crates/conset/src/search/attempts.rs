@@ -9,7 +9,7 @@ use conset_planner::Planner;
 
 use crate::Objective;
 
-/// Connections up to which edge colorings are searched for although the torus has its own rounds.
+/// Connections up to which a set is small: edge colorings are annealed although there is a plan.
 pub(super) const SEARCHED: usize = 1 << 10;
 
 /// Attempts of load annealing for a small set.
@@ -20,8 +20,8 @@ const ANNEALINGS_TIMED: usize = 1;
 const ANNEALED_CONNECTIONS: usize = 1 << 13;
 
 /// Connections above which a set is large. A large set with fewer than [`DENSE`] connections per
-/// cell, such as a halo, loses little by shared links, so the edge coloring, which takes the most
-/// time, is left out.
+/// cell, such as a halo, loses little by shared links, so no rounds are negotiated, which takes the most
+/// time.
 pub(super) const LARGE: usize = 1 << 12;
 const DENSE: usize = 16;
 
@@ -83,11 +83,11 @@ pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
 
 /// The standard attempts in their order: first the planners that are cheap and may reach the bound,
 /// for a small set the one that usually suffices. Translation slots precede the rounds of the complete
-/// exchange if all connections are single words. Local search comes last; it is left out where
-/// slots are negotiated, because it gained nothing there (`docs/planners.md`). On machines with
-/// timed starts the edge coloring, which takes long for large sets without a plan, follows the
-/// round pathfinder. On others the dense pathfinder precedes the phase pathfinder, which takes longer
-/// and seldom does better for large sets.
+/// exchange if all connections are single words. The edge coloring of a large set, which is not
+/// annealed, is quick; that of a small one follows the round pathfinder on machines with timed
+/// starts. On others the dense pathfinder precedes the phase pathfinder, which takes longer and
+/// seldom does better for large sets. Local search comes last; it is left out where slots are
+/// negotiated, because it gained nothing there (`docs/planners.md`).
 pub(super) fn standard_attempts(
     machine: &Machine,
     set: &ConnectionSet,
@@ -115,25 +115,29 @@ pub(super) fn standard_attempts(
     let slots = late_dense.into_iter().chain(windowed).chain(slots);
     let translation = timed.then_some(once(Planner::TranslationSlots));
     let aapc = Some(once(Planner::Aapc));
+    let large = set.len() > SEARCHED;
+    let coloring = Some(once(Planner::EdgeColoring));
+    let (quick_coloring, coloring) = if large { (coloring, None) } else { (None, coloring) };
     // Single words need no rounds: translation slots start them at single clocks.
-    let invariant = if has_single_words(set) { [translation, aapc] } else { [aapc, translation] };
+    let regular = match has_single_words(set) {
+        true => [translation, aapc, quick_coloring],
+        false => [aapc, quick_coloring, translation],
+    };
     let one_phase = [once(Planner::OnePhase)].into_iter();
-    let torus = one_phase.chain(invariant.into_iter().flatten());
+    let regular = one_phase.chain(regular.into_iter().flatten());
     match objective {
         Objective::Time if sparse => {
             let phases = [once(Planner::PhasePathfinder)];
-            torus.chain(early_dense).chain(phases).chain(slots).chain(annealings).collect()
+            regular.chain(early_dense).chain(phases).chain(slots).chain(annealings).collect()
         }
         Objective::Time => {
-            let large = set.len() > SEARCHED;
             let early = usize::from(!large);
-            let coloring = [once(Planner::EdgeColoring)].into_iter();
             let phases = [once(Planner::PhasePathfinder)].into_iter();
             let local_search =
                 SearchAttempt { step: SearchStep::LocalSearch, seed: 0, doublings: 0 };
-            torus
+            regular
                 .chain(annealings.clone().take(early))
-                .chain(coloring.clone().filter(|_| !timed))
+                .chain(coloring.filter(|_| !timed))
                 .chain(negotiations)
                 .chain(coloring.filter(|_| timed))
                 .chain([once(Planner::PreemptiveList)])
@@ -146,7 +150,7 @@ pub(super) fn standard_attempts(
         }
         Objective::Phases => [once(Planner::TranslationSymmetry)]
             .into_iter()
-            .chain(torus)
+            .chain(regular)
             .chain(annealings)
             .chain([once(Planner::PhasePathfinder)])
             .collect(),

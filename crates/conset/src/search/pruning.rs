@@ -47,8 +47,8 @@ const GOOD_DENSE: f64 = 1.3;
 /// Connections up to which the windowed pathfinder is tried although the dense pathfinder has had its turn.
 const WINDOWED: usize = 1 << 18;
 
-/// The ratio to the bound above which translation slots are tried although a plan is good.
-const TRANSLATION_ABOVE: f64 = 1.03;
+/// The ratio to the bound above which planners for regular sets are tried although a plan is good.
+const REGULAR_ABOVE: f64 = 1.03;
 
 /// Sum of the squared hops of all routes above which a set that has a plan is not annealed: load
 /// annealing would examine that many cells, which takes minutes.
@@ -78,7 +78,7 @@ impl PlanSearch<'_> {
             StopRule::Converged
                 if self.is_decided()
                     || self.is_good(best)
-                        && !self.translation_may_gain(best)
+                        && !self.regularity_may_gain()
                         && !self.negotiated_rounds_may_gain() =>
             {
                 Some(StopReason::Converged)
@@ -193,10 +193,13 @@ impl PlanSearch<'_> {
         self.best.as_ref().is_some_and(above)
     }
 
-    /// Whether translation slots come next and may do better than the best plan.
-    fn translation_may_gain(&self, best: &Priced) -> bool {
-        self.comes_next(Planner::TranslationSlots)
-            && bound_ratio(best.clocks, self.task.bounds().clocks) > TRANSLATION_ABOVE
+    /// Whether translation slots or the edge coloring of a large set come next, which plan regular sets
+    /// and take little time for others, and may do better than the best plan.
+    fn regularity_may_gain(&self) -> bool {
+        let quick_coloring =
+            self.comes_next(Planner::EdgeColoring) && self.task.set().len() > SEARCHED;
+        (self.comes_next(Planner::TranslationSlots) || quick_coloring)
+            && self.is_above(REGULAR_ABOVE)
     }
 
     /// Whether rounds are negotiated next and may be fewer than those of the complete exchange, which

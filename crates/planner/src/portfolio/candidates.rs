@@ -1,6 +1,7 @@
 //! Candidates from what planners return: rounds that are packed into phases, the members of phases,
 //! or parts of connections in rounds. Here their channels get numbers.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use conset_ir::convert::{index, to_u32};
@@ -11,7 +12,7 @@ use conset_partition_route::{channels, explain, routing_of_paths};
 
 use super::Routed;
 use crate::paths::Paths;
-use crate::phase_packing;
+use crate::phase_packing::{self, PackingRule};
 use crate::problem::ports;
 
 /// A route with its round, not yet part of a routing.
@@ -80,14 +81,34 @@ fn packings(
     let ordered = !set.order().is_empty();
     let rounds =
         phase_packing::Rounds { count, round_of, paths, ports: &ports, ordered, requirements };
-    let mut packings =
-        vec![phase_packing::pack(&network, channels, rounds, phase_packing::PackingRule::Dense)];
+    let mut packings = vec![phase_packing::pack(&network, channels, rounds, PackingRule::Dense)];
     if set.len() <= MAX_TWICE_PACKED {
-        let other =
-            phase_packing::pack(&network, channels, rounds, phase_packing::PackingRule::InStep);
+        let other = phase_packing::pack(&network, channels, rounds, PackingRule::InStep);
         packings.extend((other.phases > packings[0].phases).then_some(other));
     }
+    if !ordered {
+        let round_of = &by_channels(count, round_of, paths);
+        let rounds = phase_packing::Rounds { round_of, ..rounds };
+        let other = phase_packing::pack(&network, channels, rounds, PackingRule::Dense);
+        if other.phases < packings[0].phases {
+            packings[0] = other;
+        }
+    }
     packings
+}
+
+/// The round of each connection, with rounds renumbered such that those that take the most channels
+/// come first: first fit then needs fewer phases.
+fn by_channels(count: u32, round_of: &[u32], paths: &Paths) -> Vec<u32> {
+    let mut channels = vec![0; index(count)];
+    for (x, &round) in round_of.iter().enumerate() {
+        channels[index(round)] += paths.of(x).len();
+    }
+    let mut rounds: Vec<usize> = (0..index(count)).collect();
+    rounds.sort_by_key(|&round| Reverse(channels[round]));
+    let mut number = vec![0; index(count)];
+    (0..).zip(rounds).for_each(|(place, round)| number[round] = place);
+    round_of.iter().map(|&round| number[index(round)]).collect()
 }
 
 /// The connections of each phase, in ascending order.
