@@ -917,6 +917,16 @@ fn best_says_how_it_was_found_and_what_is_optimal() {
     let input = "compile pattern:hypercube --machine iwarp:4x4 --algorithm auto";
     let text = done(&format!("{input} --objective phases"));
     assert!(text.contains("(optimal: phases at the bound)") && text.contains("tried "), "{text}");
+    // Only starts that are kept make a prediction exact.
+    for (machine, proved, remark) in [
+        ("iwarp:4x4", false, "(predicted at the bound)"),
+        ("iwarp-timed:4x4", true, "(optimal: clocks at the bound)"),
+    ] {
+        let input = format!("compile pattern:ring-shift --machine {machine}");
+        let text = done(&input);
+        assert!(text.contains(remark), "{text}");
+        assert_eq!(json(&input)["sets"][0]["clocks_proved"], proved, "{text}");
+    }
     let usual = json(input);
     let set = &usual["sets"][0];
     assert!(set["phases_over_bound"].is_number() && set["bound_phases_by"].is_string(), "{usual}");

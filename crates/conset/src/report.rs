@@ -67,8 +67,11 @@ pub struct SetSummary {
     pub bound_of: BoundOf,
     /// Whether the phases are at the bound, and so the fewest possible.
     pub fewest_phases: bool,
-    /// Whether the predicted clocks are at the bound, and so the fewest possible.
+    /// Whether the predicted clocks are at the bound. If they are proved, they are the fewest
+    /// possible.
     pub fewest_clocks: bool,
+    /// Whether the checker proved the length of every phase, so that the predicted clocks are exact.
+    pub clocks_proved: bool,
     /// Statistics of the search, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStats>,
@@ -106,6 +109,7 @@ impl SetSummary {
             bound_of: BoundOf::of(routing.set()),
             fewest_phases: routing.phases().len() == index(bounds.phases),
             fewest_clocks: schedule.predicted_clocks <= bounds.clocks,
+            clocks_proved: compiled.checked.proved_phases == phases,
             search: compiled.search.clone(),
             reuse: compiled.reuse.clone(),
             max_channels: compiled.checked.max_occupancy,

@@ -13,7 +13,8 @@
 //!
 //! On machines without timed starts, a plan that remains far from its bound is improved by local
 //! search, which changes the plan and runs the cost model after each change
-//! ([`conset_planner::local_search`]).
+//! ([`conset_planner::local_search`]); on machines with timed starts by ejection search, which
+//! shortens phases clock by clock ([`conset_planner::ejection_search`]).
 //!
 //! # Limits
 //!
@@ -48,13 +49,16 @@ use std::sync::Arc;
 
 use conset_ir::convert::{to_u32, to_u64};
 use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
+use conset_planner::ejection_search::improve_timetable;
 use conset_planner::{self as planner, Interrupt, Planner, Routed, Task, Work};
 use conset_scheduler::{Prediction, predict};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::{Clock, CompileError, CompileOptions, Objective, paper_algorithm};
-use attempts::{LARGE, SEARCHED, SearchAttempt, SearchStep, doublings, standard_attempts};
+use attempts::{
+    LARGE, SEARCHED, SearchAttempt, SearchStep, doublings, improvement, standard_attempts,
+};
 use price::{Priced, Pricing, WORK_LIMIT, channels, locally_improved, merged, price};
 use pruning::{CHECKED_AT_ONCE, LOCAL_SEARCH, SQUARED_HOPS_LIMIT, squared_hops};
 
@@ -156,6 +160,10 @@ impl SearchStats {
     }
 }
 
+/// Ejection search also improves the best plan whose streams do not meet if it takes at most one in this
+/// number of the clocks longer than the best plan.
+const NEAR: u64 = 16;
+
 /// When the checker verifies plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanChecks {
@@ -193,6 +201,8 @@ pub(crate) struct PlanSearch<'a> {
     best: Option<Priced>,
     /// The fastest of the plans with the fewest phases.
     fewest_phases: Option<Priced>,
+    /// The fastest of the plans whose streams do not meet, on machines with timed starts.
+    apart: Option<Priced>,
     made: u32,
     /// Cells that all planners examined.
     work: u64,
@@ -230,6 +240,7 @@ impl<'a> PlanSearch<'a> {
             long_routes: false,
             best: None,
             fewest_phases: None,
+            apart: None,
             made: 0,
             work: 0,
             budgeted_work: 0,
@@ -297,7 +308,7 @@ impl<'a> PlanSearch<'a> {
         let for_time = self.options.objective == Objective::Time;
         let step = match extra % 4 {
             1 if for_time => SearchStep::Plan(Planner::RoundPathfinder),
-            2 if for_time => SearchStep::LocalSearch,
+            2 if for_time => improvement(self.task.machine()),
             3 if colorable => SearchStep::Plan(Planner::EdgeColoring),
             _ => SearchStep::Plan(Planner::LoadAnnealing),
         };
@@ -389,6 +400,13 @@ impl<'a> PlanSearch<'a> {
         {
             self.fewest_phases = Some(priced.clone());
         }
+        let is_faster = |apart: &Priced| priced.clocks < apart.clocks;
+        if self.ejection_is_standard()
+            && self.apart.as_ref().is_none_or(is_faster)
+            && priced.keeps_streams_apart()
+        {
+            self.apart = Some(priced.clone());
+        }
         let beats = |best: &Priced| priced.beats(best, objective).unwrap_or(false);
         let best = self.best.as_ref().is_none_or(beats);
         let (planner, (phases, clocks)) = (attempt.step.name(), size(&priced));
@@ -409,9 +427,22 @@ impl<'a> PlanSearch<'a> {
     /// Plans and prices; `None` if the planner does not apply or is not worth its time.
     fn run(&self, attempt: SearchAttempt) -> Option<PlanResult> {
         let SearchAttempt { step, seed, doublings } = attempt;
-        let SearchStep::Plan(planner) = step else {
-            let best = self.best.as_ref().filter(|_| self.may_gain_by_sharing())?;
-            return Some(Ok(vec![self.local_search(best, seed, doublings)]));
+        let planner = match step {
+            SearchStep::Plan(planner) => planner,
+            SearchStep::LocalSearch => {
+                let best = self.best.as_ref().filter(|_| self.may_gain_by_sharing())?;
+                return Some(Ok(vec![self.local_search(best, seed, doublings)]));
+            }
+            SearchStep::EjectionSearch => {
+                let best = self.best.as_ref().filter(|_| self.may_gain_by_ejection())?;
+                let near = best.clocks + best.clocks / NEAR;
+                let apart = self.apart.as_ref();
+                let apart = apart.filter(|apart| (best.clocks + 1..=near).contains(&apart.clocks));
+                let bases = std::iter::once(best).chain(apart);
+                let better = |base| self.ejection_search(base, seed, doublings).transpose();
+                let better: Vec<Candidate> = bases.filter_map(better).collect();
+                return (!better.is_empty()).then_some(Ok(better));
+            }
         };
         if self.best.is_some() {
             let skipped = match planner {
@@ -504,6 +535,25 @@ impl<'a> PlanSearch<'a> {
         let first = self.two_chains([(best, false), (few, true)], streams / 4, seed)?;
         let seed = seed.wrapping_add(1 << 32);
         self.two_chains([(&first, false); 2], streams - streams / 4, seed)
+    }
+
+    /// Shortens the phases of a plan; `None` if that is not possible.
+    fn ejection_search(
+        &self,
+        base: &Priced,
+        seed: u64,
+        doublings: u32,
+    ) -> Result<Option<Priced>, CompileError> {
+        let seed = self.options.seed.wrapping_add(seed);
+        let plan = (&base.timetable, base.clocks);
+        let mut work = Work::unlimited();
+        let allowed = work.left;
+        let better = improve_timetable(&self.task, plan, (seed, doublings), &mut work)
+            .map_err(|error| CompileError::bug("ejection search", &error))?;
+        let Some(better) = better else { return Ok(None) };
+        let mut priced = price(better, seed, self.pricing)?;
+        priced.work = allowed - work.left;
+        Ok(Some(priced))
     }
 
     /// Improves two plans by local search with different seeds, and returns the better result.

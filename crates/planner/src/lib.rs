@@ -13,6 +13,7 @@
 //! * [`windowed_pathfinder`]: packs one phase after the other, for large sets.
 //! * [`translation_slots`]: for translation-invariant sets on tori; plans one cell and shifts the
 //!   plan for the others.
+//! * [`ejection_search`]: makes the phases of a plan shorter.
 //!
 //! On a machine with timed starts the starts of a plan are exact: no two streams are on a link at
 //! the same time. The checker (`conset-verify`) decides whether a plan is valid; the cost model and
@@ -43,6 +44,7 @@ mod batches;
 mod cases;
 pub mod dense_pathfinder;
 mod edge_coloring;
+pub mod ejection_search;
 mod first_fit;
 mod grid_aapc;
 mod interrupt;
@@ -75,6 +77,6 @@ pub use interrupt::Interrupt;
 pub use local_search::{Runner, Streamed, local_search};
 pub use merge_phases::{TriedPairs, merge_phases, mergeable};
 pub use plan::{Found, Plan, Stream};
-pub use portfolio::{Planner, PlannerOptions, Routed, Task, plans};
+pub use portfolio::{MAX_ANNEALED_CONNECTIONS, Planner, PlannerOptions, Routed, Task, plans};
 pub use problem::Problem;
 pub use work::{Limits, Work};

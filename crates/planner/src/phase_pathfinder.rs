@@ -105,20 +105,23 @@ impl Default for PhaseConfig {
             last_rounds: 150,
             switches: 3,
             hopeless: 5,
-            improved: 3 << 10,
+            improved: 1 << 10,
         }
     }
 }
 
 /// The default work budget for a problem, in cells expanded by route searches: in proportion to the
-/// connections, and a few seconds at most. Small sets get twice as much.
+/// connections, and a few seconds at most. Small sets get more for each connection.
 pub fn budget(problem: &Problem<'_>) -> u64 {
-    let budget = to_u64(problem.set.len()) * PER_CONNECTION;
-    budget.max((2 * budget).min(BUDGET / 4)).min(BUDGET)
+    let connections = to_u64(problem.set.len());
+    let small = (connections * PER_CONNECTION_OF_SMALL).min(SMALL_BUDGET);
+    (connections * PER_CONNECTION).max(small).min(BUDGET)
 }
 
-const PER_CONNECTION: u64 = 1 << 13;
-const BUDGET: u64 = 1 << 26;
+const PER_CONNECTION: u64 = 3 << 11;
+const PER_CONNECTION_OF_SMALL: u64 = 1 << 14;
+const SMALL_BUDGET: u64 = 1 << 24;
+const BUDGET: u64 = 3 << 24;
 
 /// Connections up to which long streams get a phase for each stream of an agent. Slots and rounds do better
 /// for more.

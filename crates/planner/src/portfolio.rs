@@ -20,7 +20,8 @@
 //! | [`Planner::WindowedPathfinder`] | large sets, on machines with timed starts | [`windowed_pathfinder`]: packs one phase after the other; negotiated congestion for the last ones |
 //! | [`Planner::SlotPathfinder`] | machines with timed starts | [`slot_pathfinder`]: slots of time, phases and routes by negotiated congestion |
 //!
-//! [`local_search()`](crate::local_search()) is not a planner: it improves an existing plan.
+//! [`local_search()`](crate::local_search()) and [`ejection_search`](crate::ejection_search) are not
+//! planners: they improve an existing plan.
 //!
 //! No planner uses the name or the origin of a set. The caller prices the candidates and chooses
 //! the best.
@@ -155,7 +156,7 @@ impl<'a> Task<'a> {
     }
 
     /// The problem; `None` as [`Problem::new`].
-    fn problem(&self) -> Option<&Problem<'a>> {
+    pub(crate) fn problem(&self) -> Option<&Problem<'a>> {
         let new = || {
             let problem = Problem::new(self.machine, self.set, self.bounds)?;
             Some(problem.interrupted_by(self.interrupt.clone()))
@@ -295,7 +296,11 @@ fn timed_plan(
 }
 
 /// The candidate of a plan, with or without its starts.
-fn routed(task: &Task<'_>, plan: &Plan, with_starts: bool) -> Result<Routed, Infeasible> {
+pub(crate) fn routed(
+    task: &Task<'_>,
+    plan: &Plan,
+    with_starts: bool,
+) -> Result<Routed, Infeasible> {
     let Task { machine, set, .. } = task;
     let (routing, starts) =
         plan.routing(machine, set).map_err(|error| explain::misshapen(set, &error))?;
@@ -454,7 +459,7 @@ const MAX_COLORED_CONNECTIONS: usize = 1 << 17;
 
 /// The maximum number of connections for which a coloring is annealed. Larger sets have one only if
 /// the initial coloring shares no links: annealing took seconds and gained nothing.
-const MAX_ANNEALED_CONNECTIONS: usize = 1 << 10;
+pub const MAX_ANNEALED_CONNECTIONS: usize = 1 << 10;
 
 /// Edge coloring may use `1 / n` more rounds than the fewest, for each `n`; 0 for none.
 const SPARE_ROUND_SHARES: [u32; 3] = [0, 16, 4];

@@ -203,23 +203,36 @@ impl<'a> Problem<'a> {
         mut hold: impl FnMut(Hold, usize),
     ) {
         let x = index(stream.connection);
-        let (edges, ports) = (to_u32(self.edge_count()), to_u32(self.port_count));
-        let clocks = self.clocks(x);
-        let (slot, flight) =
-            (clocks.of(stream.words), clocks.pipeline_latency(stream.cells.len() - 1));
-        let [source, target] = self.ports[x];
-        hold(Hold { resource: edges + source, after: 0, clocks: slot }, 1);
-        hold(Hold { resource: edges + ports + target, after: flight, clocks: slot }, 1);
-        if !may_overlap && source != target {
-            hold(Hold { resource: edges + target, after: 0, clocks: slot }, 1);
-        }
+        let duration = self.clocks(x).of(stream.words);
+        self.port_holds((x, stream.words, stream.cells.len() - 1), may_overlap, |of| hold(of, 1));
         for (hop, pair) in stream.cells.windows(2).enumerate() {
             let edge = self.edge(pair[0], pair[1]);
-            let after = to_u64(hop) * self.link_clocks + self.setup;
-            let resource = to_u32(edge);
-            let words = Hold { resource, after, clocks: slot - self.setup };
-            hold(words, usize::from(self.capacity[edge]));
+            hold(self.link_hold(to_u32(edge), hop, duration), usize::from(self.capacity[edge]));
         }
+    }
+
+    /// The ports that words of a connection use over so many hops, as [`Problem::holds`].
+    pub(crate) fn port_holds(
+        &self,
+        (x, words, hops): (usize, u32, usize),
+        may_overlap: bool,
+        mut hold: impl FnMut(Hold),
+    ) {
+        let (edges, ports) = (to_u32(self.edge_count()), to_u32(self.port_count));
+        let clocks = self.clocks(x);
+        let (slot, flight) = (clocks.of(words), clocks.pipeline_latency(hops));
+        let [source, target] = self.ports[x];
+        hold(Hold { resource: edges + source, after: 0, clocks: slot });
+        hold(Hold { resource: edges + ports + target, after: flight, clocks: slot });
+        if !may_overlap && source != target {
+            hold(Hold { resource: edges + target, after: 0, clocks: slot });
+        }
+    }
+
+    /// The use of an edge by a stream of a duration, at a hop of its route.
+    pub(crate) fn link_hold(&self, edge: u32, hop: usize, duration: u64) -> Hold {
+        let after = to_u64(hop) * self.link_clocks + self.setup;
+        Hold { resource: edge, after, clocks: duration - self.setup }
     }
 
     /// The durations of streams of a connection.

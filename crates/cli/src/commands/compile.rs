@@ -303,9 +303,10 @@ fn write_set(out: &mut dyn Write, set: &SetSummary) -> io::Result<()> {
         text::number(set.bound_clocks),
         set.bound_clocks_by,
         set.clocks_over_bound,
-        match set.fewest_clocks {
-            true => format!(" (optimal{of}: clocks at the bound)"),
-            false => String::new(),
+        match (set.fewest_clocks, set.clocks_proved) {
+            (true, true) => format!(" (optimal{of}: clocks at the bound)"),
+            (true, false) => " (predicted at the bound)".to_owned(),
+            (false, _) => String::new(),
         },
     )?;
     if let Some(search) = &set.search {

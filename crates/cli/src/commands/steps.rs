@@ -144,8 +144,8 @@ fn write_clocks(out: &mut dyn Write, set: &StepSummary) -> io::Result<()> {
         let direct = text::number(set.direct_bound_clocks);
         write!(out, "; bound of direct plans {direct}, {:.2} over", over(set.direct_bound_clocks))?;
     }
-    let optimal = predicted == set.bound_clocks;
-    writeln!(out, "{}", if optimal { " (optimal: clocks at the bound)" } else { "" })
+    let at_bound = predicted == set.bound_clocks;
+    writeln!(out, "{}", if at_bound { " (predicted at the bound)" } else { "" })
 }
 
 /// Which planner's plan is the result, and by how much.

@@ -5,12 +5,13 @@
 
 use conset_ir::convert::to_u64;
 use conset_ir::{ConnectionSet, Machine};
-use conset_planner::Planner;
+use conset_planner::{MAX_ANNEALED_CONNECTIONS, Planner};
 
+use super::pruning::CHECKED_AT_ONCE;
 use crate::Objective;
 
-/// Connections up to which a set is small: edge colorings are annealed although there is a plan.
-pub(super) const SEARCHED: usize = 1 << 10;
+/// Connections up to which a set is small, and its edge coloring is annealed.
+pub(super) const SEARCHED: usize = MAX_ANNEALED_CONNECTIONS;
 
 /// Attempts of load annealing for a small set.
 const ANNEALINGS: usize = 8;
@@ -46,8 +47,10 @@ const MAX_DOUBLINGS: u32 = 5;
 pub(super) enum SearchStep {
     /// Plans the set.
     Plan(Planner),
-    /// Improves the best plan so far by local search.
+    /// Improves the best plan so far by local search; streams may share links.
     LocalSearch,
+    /// Improves the best plan so far by ejection search, on machines with timed starts.
+    EjectionSearch,
 }
 
 impl SearchStep {
@@ -56,6 +59,7 @@ impl SearchStep {
         match self {
             SearchStep::Plan(planner) => planner.name(),
             SearchStep::LocalSearch => "local-search",
+            SearchStep::EjectionSearch => "ejection-search",
         }
     }
 }
@@ -81,13 +85,20 @@ pub(super) fn has_single_words(set: &ConnectionSet) -> bool {
     set.connections().iter().all(|connection| connection.words == 1)
 }
 
+/// The search that improves plans for a machine.
+pub(super) fn improvement(machine: &Machine) -> SearchStep {
+    match machine.parameters().has_timed_starts() {
+        true => SearchStep::EjectionSearch,
+        false => SearchStep::LocalSearch,
+    }
+}
+
 /// The standard attempts in their order: first the planners that are cheap and may reach the bound,
 /// for a small set the one that usually suffices. Translation slots precede the rounds of the complete
 /// exchange if all connections are single words. The edge coloring of a large set, which is not
 /// annealed, is quick; that of a small one follows the round pathfinder on machines with timed
 /// starts. On others the dense pathfinder precedes the phase pathfinder, which takes longer and
-/// seldom does better for large sets. Local search comes last; it is left out where slots are
-/// negotiated, because it gained nothing there (`docs/planners.md`).
+/// seldom does better for large sets. The best plan is improved last.
 pub(super) fn standard_attempts(
     machine: &Machine,
     set: &ConnectionSet,
@@ -112,7 +123,12 @@ pub(super) fn standard_attempts(
     let dense = packed.then_some(once(Planner::DensePathfinder));
     let windowed = (timed && packed).then_some(once(Planner::WindowedPathfinder));
     let (late_dense, early_dense) = if timed { (dense, None) } else { (None, dense) };
-    let slots = late_dense.into_iter().chain(windowed).chain(slots);
+    // The phase pathfinder takes the most time, and less if it knows a good plan; but the search for a
+    // large set may end with the windowed pathfinder.
+    let phases_first = set.len() > CHECKED_AT_ONCE;
+    let phases = |now: bool| now.then_some(once(Planner::PhasePathfinder)).into_iter();
+    let packings = late_dense.into_iter().chain(windowed).chain(slots);
+    let negotiated = phases(phases_first).chain(packings).chain(phases(!phases_first));
     let translation = timed.then_some(once(Planner::TranslationSlots));
     let aapc = Some(once(Planner::Aapc));
     let large = set.len() > SEARCHED;
@@ -125,16 +141,15 @@ pub(super) fn standard_attempts(
     };
     let one_phase = [once(Planner::OnePhase)].into_iter();
     let regular = one_phase.chain(regular.into_iter().flatten());
+    let improved = SearchAttempt { step: improvement(machine), seed: 0, doublings: 0 };
     match objective {
         Objective::Time if sparse => {
-            let phases = [once(Planner::PhasePathfinder)];
-            regular.chain(early_dense).chain(phases).chain(slots).chain(annealings).collect()
+            let improved = timed.then_some(improved);
+            let planned = regular.chain(early_dense).chain(negotiated).chain(annealings);
+            planned.chain(improved).collect()
         }
         Objective::Time => {
             let early = usize::from(!large);
-            let phases = [once(Planner::PhasePathfinder)].into_iter();
-            let local_search =
-                SearchAttempt { step: SearchStep::LocalSearch, seed: 0, doublings: 0 };
             regular
                 .chain(annealings.clone().take(early))
                 .chain(coloring.filter(|_| !timed))
@@ -142,10 +157,9 @@ pub(super) fn standard_attempts(
                 .chain(coloring.filter(|_| timed))
                 .chain([once(Planner::PreemptiveList)])
                 .chain(early_dense)
-                .chain(phases)
-                .chain(slots)
+                .chain(negotiated)
                 .chain(annealings.skip(early))
-                .chain((!timed).then_some(local_search))
+                .chain([improved])
                 .collect()
         }
         Objective::Phases => [once(Planner::TranslationSymmetry)]

@@ -146,6 +146,11 @@ impl Priced {
         Ok(*self.measured.get_or_init(|| clocks))
     }
 
+    /// Whether no two streams are on a link or an agent at the same clock, as the checker proves.
+    pub(super) fn keeps_streams_apart(&self) -> bool {
+        proved(&self.timetable).is_some()
+    }
+
     /// Whether [`merged`] may merge phases of it.
     pub(super) fn is_mergeable(&self) -> bool {
         self.rounds.is_some() && self.timetable.routing().set().len() <= MERGED

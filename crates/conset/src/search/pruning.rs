@@ -66,6 +66,9 @@ pub(super) const LOCAL_SEARCH: usize = 3 << 10;
 const LOCAL_SEARCH_ABOVE: f64 = 1.06;
 const LOCAL_SEARCH_ORDER: usize = 16;
 
+/// The ratio to the bound above which ejection search is tried.
+const EJECTION_ABOVE: f64 = 1.01;
+
 impl PlanSearch<'_> {
     /// Why the search ends here; `None` if it continues.
     pub(super) fn stop_reason_now(&self) -> Option<StopReason> {
@@ -168,6 +171,16 @@ impl PlanSearch<'_> {
             || self.options.unlimited
             || !self.has_timed_starts()
             || !made.any(|planner| planners.contains(&planner))
+    }
+
+    /// Whether ejection search is one of the standard attempts.
+    pub(super) fn ejection_is_standard(&self) -> bool {
+        self.standard.last().is_some_and(|last| last.step == SearchStep::EjectionSearch)
+    }
+
+    /// Whether ejection search is worth its time.
+    pub(super) fn may_gain_by_ejection(&self) -> bool {
+        self.stop_rule != StopRule::Converged || self.is_above(EJECTION_ABOVE)
     }
 
     /// Whether local search is worth its time: the best plan is far from the bound, and streams

@@ -124,7 +124,7 @@ fn a_large_set_with_slots_is_not_annealed() {
     let planners = |stats: &SearchStats| -> Vec<&str> {
         stats.trials.iter().map(|trial| trial.planner).collect()
     };
-    assert_eq!(planners(&stats), ["slot-pathfinder"]);
+    assert_eq!(planners(&stats), ["slot-pathfinder", "ejection-search"]);
     assert_eq!(stats.stop_reason, StopReason::Converged);
     let (_, stats) = searched_for(case, slots_and_annealed, StopRule::MaxPlans(2));
     assert_eq!(planners(&stats), ["slot-pathfinder", "load-annealing"]);
