@@ -3,7 +3,7 @@
 //!
 //! The planners with slots round streams to slots, and the planners by rounds let short streams wait for
 //! long ones, so plans for connections of unequal length have gaps. This search knows the exact
-//! clocks at which each stream holds its links and ports ([`Problem::holds`]).
+//! clocks at which each stream holds its links and ports (`Problem::holds`).
 //!
 //! An *attempt* shortens one phase by a small part: all streams that end later are taken out, and
 //! put back one by one, the longest first. A stream gets a place in any phase in which it meets
