@@ -401,7 +401,9 @@ impl<'a> PlanSearch<'a> {
             self.fewest_phases = Some(priced.clone());
         }
         let is_faster = |apart: &Priced| priced.clocks < apart.clocks;
+        // A plan of a large set is not copied for what it would seldom be used for.
         if self.ejection_is_standard()
+            && self.task.set().len() <= CHECKED_AT_ONCE
             && self.apart.as_ref().is_none_or(is_faster)
             && priced.keeps_streams_apart()
         {
@@ -435,12 +437,7 @@ impl<'a> PlanSearch<'a> {
             }
             SearchStep::EjectionSearch => {
                 let best = self.best.as_ref().filter(|_| self.may_gain_by_ejection())?;
-                let near = best.clocks + best.clocks / NEAR;
-                let apart = self.apart.as_ref();
-                let apart = apart.filter(|apart| (best.clocks + 1..=near).contains(&apart.clocks));
-                let bases = std::iter::once(best).chain(apart);
-                let better = |base| self.ejection_search(base, seed, doublings).transpose();
-                let better: Vec<Candidate> = bases.filter_map(better).collect();
+                let better = self.ejection_search(best, seed, doublings);
                 return (!better.is_empty()).then_some(Ok(better));
             }
         };
@@ -537,8 +534,17 @@ impl<'a> PlanSearch<'a> {
         self.two_chains([(&first, false); 2], streams - streams / 4, seed)
     }
 
-    /// Shortens the phases of a plan; `None` if that is not possible.
-    fn ejection_search(
+    /// Shortens the phases of the best plan, and of the best one whose streams do not meet if it is
+    /// near.
+    fn ejection_search(&self, best: &Priced, seed: u64, doublings: u32) -> Vec<Candidate> {
+        let near = best.clocks + 1..=best.clocks + best.clocks / NEAR;
+        let apart = self.apart.as_ref().filter(|apart| near.contains(&apart.clocks));
+        let shorter = |base| self.with_shorter_phases(base, seed, doublings).transpose();
+        std::iter::once(best).chain(apart).filter_map(shorter).collect()
+    }
+
+    /// A plan with shorter phases; `None` if there is none.
+    fn with_shorter_phases(
         &self,
         base: &Priced,
         seed: u64,

@@ -16,6 +16,9 @@
 //! Places are shortest routes, and starts at which the stream touches another one on a port, or
 //! begins or ends with the phase.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -28,6 +31,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::plan::{Found, Plan, Stream};
 use crate::portfolio::{Routed, Task, routed};
 use crate::problem::{Hold, Problem};
+use crate::shortest_routes::ShortestRoutes;
 use crate::work::Work;
 
 /// The budget for each connection, and the maximum.
@@ -164,8 +168,8 @@ fn depth(holds: &[Busy], from: u64) -> usize {
 struct ExactPhase {
     /// The clock at which its last stream ends.
     length: u64,
-    /// Whether its targets may open streams late ([`Problem::may_overlap`]); then all streams are
-    /// longer than the greatest latency.
+    /// Whether its targets may open streams late ([`Problem::may_overlap`]); then all streams that were
+    /// ever in it are longer than the greatest latency of any.
     may_overlap: bool,
     greatest_latency: u64,
     shortest: u64,
@@ -175,19 +179,6 @@ struct ExactPhase {
     through: Vec<Vec<u32>>,
     /// The part of its length by which it is shortened next: one in so many.
     part: u64,
-}
-
-/// The routes of fewest hops of a connection: cells, and edges from nearer to farther ones.
-#[derive(Default)]
-struct ShortestRoutes {
-    cells: Vec<u32>,
-    /// The row of each cell of the network; [`NONE`] for others.
-    row_of: Vec<u32>,
-    /// Rows of tail and head, the edge, and its hop.
-    arcs: Vec<(u32, u32, u32, usize)>,
-    /// By row: the least weight met on the way there, and the row before.
-    weights: Vec<u64>,
-    before: Vec<u32>,
 }
 
 struct EjectionSearch<'a> {
@@ -201,6 +192,9 @@ struct EjectionSearch<'a> {
     taken_out: Vec<u64>,
     phases: Vec<ExactPhase>,
     routes: ShortestRoutes,
+    /// By row of these routes: the least weight met on the way there, and the row before.
+    weights: Vec<u64>,
+    before: Vec<u32>,
     /// The places that streams had before they were taken out in this attempt: phase and stream.
     former: Vec<(u32, u32, Stream)>,
     rng: ChaCha8Rng,
@@ -224,10 +218,9 @@ impl<'a> EjectionSearch<'a> {
             spans: Vec::new(),
             taken_out: Vec::new(),
             phases: Vec::new(),
-            routes: ShortestRoutes {
-                row_of: vec![NONE; problem.cell_count()],
-                ..ShortestRoutes::default()
-            },
+            routes: ShortestRoutes::new(problem.cell_count()),
+            weights: Vec::new(),
+            before: Vec::new(),
             former: Vec::new(),
             rng: ChaCha8Rng::seed_from_u64(seed),
             work: 0,
@@ -235,13 +228,11 @@ impl<'a> EjectionSearch<'a> {
         this.spans = this.streams.iter().map(|stream| problem.until_received(stream)).collect();
         this.taken_out = vec![1; this.streams.len()];
         for (phase, streams) in (0..).zip(&plan.phases) {
-            let clocks = |s: &Stream| problem.clocks(index(s.connection));
-            let latency = |s: &Stream| clocks(s).pipeline_latency(s.cells.len() - 1);
             this.phases.push(ExactPhase {
                 length: 0,
                 may_overlap: problem.may_overlap(streams),
-                greatest_latency: streams.iter().map(latency).max().unwrap_or(0),
-                shortest: streams.iter().map(|s| clocks(s).of(s.words)).min().unwrap_or(0),
+                greatest_latency: 0,
+                shortest: u64::MAX,
                 busy: vec![Vec::new(); problem.resource_count()],
                 through: vec![Vec::new(); problem.cell_count()],
                 part: FIRST_PART,
@@ -276,6 +267,10 @@ impl<'a> EjectionSearch<'a> {
     fn book(&mut self, row: u32) {
         let stream = &self.streams[index(row)];
         let phase = &mut self.phases[index(self.phase_of[index(row)])];
+        let clocks = self.problem.clocks(index(stream.connection));
+        phase.greatest_latency =
+            phase.greatest_latency.max(clocks.pipeline_latency(stream.cells.len() - 1));
+        phase.shortest = phase.shortest.min(clocks.of(stream.words));
         for &cell in &stream.cells {
             phase.through[index(cell)].push(row);
         }
@@ -406,9 +401,8 @@ impl<'a> EjectionSearch<'a> {
             if weight >= most {
                 break;
             }
-            if let Some(weight) = self.route((phase, start, duration), weight, most) {
-                let target = problem.set.connections()[x].target.0;
-                best = Some(ExactPlace { weight, phase, start, cells: self.routes.trace(target) });
+            if let Some(weight) = self.route(x, (phase, start, duration), weight, most) {
+                best = Some(ExactPlace { weight, phase, start, cells: self.trace() });
             }
         }
         best
@@ -435,40 +429,56 @@ impl<'a> EjectionSearch<'a> {
         starts
     }
 
-    /// Looks for the shortest route that meets the least weight, in addition to `ends` at the ports.
-    /// Returns the weight, if it is below `most`.
+    /// Looks for the shortest route of connection `x` that meets the least weight, in addition to
+    /// `ends` at the ports. Returns the weight, if it is below `most`.
     fn route(
         &mut self,
+        x: usize,
         (phase, start, duration): (usize, u64, u64),
         ends: u64,
         most: u64,
     ) -> Option<u64> {
         let problem = self.problem;
-        let rows = self.routes.cells.len();
-        self.routes.weights.clear();
-        self.routes.weights.resize(rows, u64::MAX);
-        self.routes.before.clear();
-        self.routes.before.resize(rows, NONE);
-        let source = self.routes.cells[0];
-        self.routes.weights[0] = ends.saturating_add(self.channel_weight(phase, source));
-        for at in 0..self.routes.arcs.len() {
-            let (tail, head, edge, hop) = self.routes.arcs[at];
-            let [so_far, now] = [tail, head].map(|row| self.routes.weights[index(row)]);
-            if so_far >= most.min(now) {
-                continue;
-            }
-            let capacity = usize::from(problem.capacity[index(edge)]);
-            let hold = problem.link_hold(edge, hop, duration);
-            let channel = self.channel_weight(phase, self.routes.cells[index(head)]);
-            let link = self.weight(phase, start, hold, capacity);
-            let weight = so_far.saturating_add(link).saturating_add(channel);
-            if weight < now {
-                self.routes.weights[index(head)] = weight;
-                self.routes.before[index(head)] = tail;
+        let rows = self.routes.cells().len();
+        self.weights.clear();
+        self.weights.resize(rows, u64::MAX);
+        self.before.clear();
+        self.before.resize(rows, NONE);
+        let source = self.routes.cells()[0];
+        self.weights[0] = ends.saturating_add(self.channel_weight(phase, source));
+        for row in 0..rows {
+            let cell = self.routes.cells()[row];
+            let hop = usize::from(problem.hops(x) - problem.distances(x)[index(cell)]);
+            for at in 0..self.routes.arcs(row).len() {
+                let (head, edge) = self.routes.arcs(row)[at];
+                let (so_far, now) = (self.weights[row], self.weights[index(head)]);
+                if so_far >= most.min(now) {
+                    continue;
+                }
+                let capacity = usize::from(problem.capacity[index(edge)]);
+                let hold = problem.link_hold(edge, hop, duration);
+                let channel = self.channel_weight(phase, self.routes.cells()[index(head)]);
+                let link = self.weight(phase, start, hold, capacity);
+                let weight = so_far.saturating_add(link).saturating_add(channel);
+                if weight < now {
+                    self.weights[index(head)] = weight;
+                    self.before[index(head)] = to_u32(row);
+                }
             }
         }
-        // The target is the farthest cell.
-        self.routes.weights.last().copied().filter(|&weight| weight < most)
+        self.weights.last().copied().filter(|&weight| weight < most)
+    }
+
+    /// The cells of the route that was found.
+    fn trace(&self) -> Vec<u32> {
+        let mut cells = Vec::new();
+        let mut row = to_u32(self.before.len()) - 1;
+        while row != NONE {
+            cells.push(self.routes.cells()[index(row)]);
+            row = self.before[index(row)];
+        }
+        cells.reverse();
+        cells
     }
 
     /// Makes a phase shorter by one in `part`. Returns whether that succeeded; if not, nothing has changed.
@@ -567,95 +577,5 @@ impl<'a> EjectionSearch<'a> {
         }
         phases.retain(|streams| !streams.is_empty());
         Plan { phases, clocks }
-    }
-}
-
-impl ShortestRoutes {
-    /// Collects the cells on routes of fewest hops, the source first and the target last, and the
-    /// edges between them.
-    fn gather(&mut self, problem: &Problem<'_>, x: usize) {
-        let distances = problem.distances(x);
-        self.cells.iter().for_each(|&cell| self.row_of[index(cell)] = NONE);
-        self.cells.clear();
-        self.arcs.clear();
-        self.reach(problem.set.connections()[x].source.0);
-        let mut row = 0;
-        while row < self.cells.len() {
-            let cell = self.cells[row];
-            let hop = usize::from(problem.hops(x) - distances[index(cell)]);
-            for edge in problem.edges(cell) {
-                let next = problem.head(edge);
-                if distances[index(next)].checked_add(1) == Some(distances[index(cell)]) {
-                    let head = self.reach(next);
-                    self.arcs.push((to_u32(row), head, to_u32(edge), hop));
-                }
-            }
-            row += 1;
-        }
-    }
-
-    /// The row of a cell.
-    fn reach(&mut self, cell: u32) -> u32 {
-        let row = &mut self.row_of[index(cell)];
-        if *row == NONE {
-            *row = to_u32(self.cells.len());
-            self.cells.push(cell);
-        }
-        *row
-    }
-
-    /// The cells of the route of least weight to the target.
-    fn trace(&self, target: u32) -> Vec<u32> {
-        let mut cells = Vec::new();
-        let mut row = self.row_of[index(target)];
-        while row != NONE {
-            cells.push(self.cells[index(row)]);
-            row = self.before[index(row)];
-        }
-        cells.reverse();
-        cells
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use conset_ir::{CellId, Connection, ConnectionSet, Machine};
-    use conset_partition_route::bounds::bounds;
-
-    use super::*;
-
-    #[test]
-    fn an_attempt_that_fails_changes_nothing() {
-        let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
-        let connect =
-            |from| Connection::new(CellId(from), CellId((from * 7 + 5) % 16), 9 * from + 9);
-        let set = Arc::new(ConnectionSet::new("s", (0..16).map(connect).collect()).unwrap());
-        let problem =
-            Problem::new(&machine, &set, bounds(&machine, &set).unwrap().summary()).unwrap();
-        let config = crate::slot_pathfinder::SlotConfig::default();
-        let plan = crate::slot_pathfinder::plan(&problem, &config, 1 << 16, 0).unwrap().plan;
-        for steps in 0..10 {
-            let mut search = EjectionSearch::new(&problem, &plan, 0);
-            let before = search.streams.clone();
-            assert!(!search.is_in_conflict());
-            if search.attempt(0, steps, u64::MAX) {
-                continue;
-            }
-            let streams = |search: EjectionSearch<'_>| {
-                let busy = |phase: ExactPhase| {
-                    let of = |busy: Vec<Busy>| busy.into_iter().map(|b| (b.from, b.to, b.stream));
-                    (
-                        phase.through.into_iter().map(|through| through.len()).collect(),
-                        phase.busy.into_iter().map(|busy| of(busy).collect()).collect(),
-                    )
-                };
-                search.phases.into_iter().map(busy).collect::<Vec<(Vec<usize>, Vec<Vec<_>>)>>()
-            };
-            assert_eq!(search.streams, before);
-            assert_eq!(search.clocks(), plan.clocks);
-            assert_eq!(streams(search), streams(EjectionSearch::new(&problem, &plan, 0)));
-        }
     }
 }

@@ -66,6 +66,7 @@ mod problem;
 mod ring_aapc;
 mod ring_rounds;
 mod round_pathfinder;
+mod shortest_routes;
 pub mod slot_pathfinder;
 pub mod translation_slots;
 mod translation_symmetry;

@@ -5,8 +5,8 @@
 //! relaxed for all of them in one loop over slices. `detours` finds routes with more hops.
 
 use crate::problem::Problem;
-use conset_ir::convert::{index, to_u32, to_u64};
-use conset_partition_route::marks::Marks;
+use crate::shortest_routes::ShortestRoutes;
+use conset_ir::convert::{index, to_u64};
 
 use super::rows::{NEVER, Rows};
 
@@ -39,14 +39,7 @@ pub(super) fn least_start(costs: &[i32], salt: u32) -> Option<(i32, usize)> {
 /// The search's memory, kept from search to search.
 #[derive(Clone)]
 pub(super) struct RouteSearch {
-    reached: Marks,
-    /// The row of each cell that was reached.
-    row: Vec<u32>,
-    /// The cells of the search, the source first, in the order of their hops from it.
-    cells: Vec<u32>,
-    /// Arcs of each row are `first[row]..first[row + 1]`: the row of the neighbour, and the edge.
-    first: Vec<u32>,
-    arcs: Vec<(u32, u32)>,
+    routes: ShortestRoutes,
     /// By row, then start.
     costs: Vec<i32>,
     sums: Vec<i32>,
@@ -59,11 +52,7 @@ pub(super) struct RouteSearch {
 impl RouteSearch {
     pub(super) fn new(cells: usize) -> Self {
         Self {
-            reached: Marks::new(cells),
-            row: vec![0; cells],
-            cells: Vec::new(),
-            first: Vec::new(),
-            arcs: Vec::new(),
+            routes: ShortestRoutes::new(cells),
             costs: Vec::new(),
             sums: Vec::new(),
             starts: Vec::new(),
@@ -80,54 +69,22 @@ impl RouteSearch {
         salt: u32,
     ) -> Option<(i32, usize)> {
         let width = self.starts.len();
-        self.gather(view.problem, x);
-        self.costs.resize(self.cells.len() * width, 0);
-        for row in (0..self.cells.len()).rev() {
+        self.routes.gather(view.problem, x);
+        let rows = self.routes.cells().len();
+        self.costs.resize(rows * width, 0);
+        for row in (0..rows).rev() {
             self.relax(view, row, slots);
         }
-        self.work += to_u64(self.arcs.len() + self.cells.len()) * (3 + to_u64(width) / 8);
+        self.work += to_u64(self.routes.arc_count() + rows) * (3 + to_u64(width) / 8);
         let costs = &mut self.costs[..width];
         costs.iter_mut().zip(&self.starts).for_each(|(to, start)| *to = to.wrapping_add(*start));
         least_start(costs, salt)
     }
 
-    /// The cells that a route may pass, and the arcs between them.
-    fn gather(&mut self, problem: &Problem<'_>, x: usize) {
-        let distances = problem.distances(x);
-        self.reached.clear();
-        self.cells.clear();
-        self.arcs.clear();
-        self.first.clear();
-        self.reach(problem.set.connections()[x].source.0);
-        let mut row = 0;
-        while row < self.cells.len() {
-            self.first.push(to_u32(self.arcs.len()));
-            let cell = self.cells[row];
-            row += 1;
-            for edge in problem.edges(cell) {
-                let next = problem.head(edge);
-                if distances[index(next)].checked_add(1) != Some(distances[index(cell)]) {
-                    continue;
-                }
-                if !self.reached.contains(next) {
-                    self.reach(next);
-                }
-                self.arcs.push((self.row[index(next)], to_u32(edge)));
-            }
-        }
-        self.first.push(to_u32(self.arcs.len()));
-    }
-
-    fn reach(&mut self, cell: u32) {
-        self.reached.insert(cell);
-        self.row[index(cell)] = to_u32(self.cells.len());
-        self.cells.push(cell);
-    }
-
     /// Computes a cell's costs, those over its cheapest arc. The rows behind it are known.
     fn relax(&mut self, view: &View<'_>, row: usize, slots: usize) {
         let width = self.starts.len();
-        let arcs = &self.arcs[index(self.first[row])..index(self.first[row + 1])];
+        let arcs = self.routes.arcs(row);
         self.sums.clear();
         // The target has no arcs.
         self.sums.resize(width, if arcs.is_empty() { 0 } else { NEVER });
@@ -141,7 +98,7 @@ impl RouteSearch {
                 *sum = if cost < *sum { cost } else { *sum };
             }
         }
-        for (sum, channel) in self.sums.iter_mut().zip(view.channels(self.cells[row])) {
+        for (sum, channel) in self.sums.iter_mut().zip(view.channels(self.routes.cells()[row])) {
             *sum = sum.wrapping_add(*channel);
         }
         self.costs[row * width..][..width].copy_from_slice(&self.sums);
@@ -158,9 +115,9 @@ impl RouteSearch {
         let width = self.starts.len();
         let mut row = 0;
         cells.clear();
-        cells.push(self.cells[0]);
+        cells.push(self.routes.cells()[0]);
         loop {
-            let arcs = &self.arcs[index(self.first[row])..index(self.first[row + 1])];
+            let arcs = self.routes.arcs(row);
             salt = salt.wrapping_mul(0x9e37_79b9).rotate_left(15);
             let cost = |&(at, &(next, edge)): &(u32, &(u32, u32))| {
                 let stretch = view.links.cost(index(edge), (start, slots));
@@ -169,7 +126,7 @@ impl RouteSearch {
             };
             let Some((_, &(next, _))) = (0u32..).zip(arcs).min_by_key(cost) else { break };
             row = index(next);
-            cells.push(self.cells[row]);
+            cells.push(self.routes.cells()[row]);
         }
     }
 }
