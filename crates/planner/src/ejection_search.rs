@@ -10,8 +10,8 @@
 //! nobody, or else the place where it meets the least weight; the streams that it meets there are
 //! taken out in their turn. The weight of a stream is its duration times the number of times that it
 //! was taken out, so that streams that are hard to place stay where they are. The attempt succeeds
-//! when no stream is left; after too many steps it is undone. (Nagata and Bräysy, Operations
-//! Research Letters 37, 2009, do so with the routes of vehicles.)
+//! when no stream is left; after too many steps, or with too many streams left, it is undone. (Nagata
+//! and Bräysy, Operations Research Letters 37, 2009, do so with the routes of vehicles.)
 //!
 //! Places are shortest routes, and starts at which the stream touches another one on a port, or
 //! begins or ends with the phase.
@@ -55,7 +55,11 @@ const FEW_STEPS: usize = 16;
 /// many times.
 const MORE_STEPS: usize = 4;
 const LATER_PART: u64 = 256;
-const STEP_RAISES: u32 = 3;
+const STEP_RAISES: u32 = 8;
+
+/// An attempt ends when it has this many times as many streams left as at the beginning, and a few.
+const GROWTH: usize = 2;
+const FEW_LEFT: usize = 8;
 
 /// Looking at this many streams takes as long as looking up a resource.
 const STREAMS_PER_WORK: u64 = 16;
@@ -95,8 +99,8 @@ pub fn improve_timetable(
     found.map(|found| routed(task, &found.plan, true)).transpose()
 }
 
-/// The default work budget for a problem: proportional to the connections, and about two seconds at
-/// most. The unit of work is looking up whether a resource is free.
+/// The default work budget for a problem: proportional to the connections, and about two seconds
+/// at most. The unit of work is looking up whether a resource is free.
 pub fn budget(problem: &Problem<'_>) -> u64 {
     (to_u64(problem.set.len()) * WORK_PER_CONNECTION).min(WORK_LIMIT)
 }
@@ -177,6 +181,9 @@ struct ExactPhase {
     busy: Vec<Vec<Busy>>,
     /// By cell: the streams through it, each of which takes a channel.
     through: Vec<Vec<u32>>,
+    /// By cell: the weight of the lightest of these, without which the cell has a free channel; 0 if
+    /// it has one.
+    lightest: Vec<u64>,
     /// The part of its length by which it is shortened next: one in so many.
     part: u64,
 }
@@ -192,6 +199,8 @@ struct EjectionSearch<'a> {
     taken_out: Vec<u64>,
     phases: Vec<ExactPhase>,
     routes: ShortestRoutes,
+    /// The arcs of these routes, in the order of their tails.
+    arcs: Vec<Arc>,
     /// By row of these routes: the least weight met on the way there, and the row before.
     weights: Vec<u64>,
     before: Vec<u32>,
@@ -199,6 +208,16 @@ struct EjectionSearch<'a> {
     former: Vec<(u32, u32, Stream)>,
     rng: ChaCha8Rng,
     work: u64,
+}
+
+/// A link on shortest routes: the rows of its cells, the cell that it leads to, its edge, and its hop.
+#[derive(Clone, Copy)]
+struct Arc {
+    tail: u32,
+    head: u32,
+    cell: u32,
+    edge: u32,
+    hop: u32,
 }
 
 /// A place for a stream.
@@ -219,6 +238,7 @@ impl<'a> EjectionSearch<'a> {
             taken_out: Vec::new(),
             phases: Vec::new(),
             routes: ShortestRoutes::new(problem.cell_count()),
+            arcs: Vec::new(),
             weights: Vec::new(),
             before: Vec::new(),
             former: Vec::new(),
@@ -235,6 +255,7 @@ impl<'a> EjectionSearch<'a> {
                 shortest: u64::MAX,
                 busy: vec![Vec::new(); problem.resource_count()],
                 through: vec![Vec::new(); problem.cell_count()],
+                lightest: vec![0; problem.cell_count()],
                 part: FIRST_PART,
             });
             for _ in streams {
@@ -280,6 +301,7 @@ impl<'a> EjectionSearch<'a> {
             let at = busy.partition_point(|other| other.from < from);
             busy.insert(at, Busy { from, to: from + hold.clocks, stream: row });
         });
+        self.weigh_channels(row);
     }
 
     /// Removes a stream from its phase.
@@ -292,6 +314,7 @@ impl<'a> EjectionSearch<'a> {
         self.problem.holds(stream, phase.may_overlap, |hold, _| {
             phase.busy[index(hold.resource)].retain(|other| other.stream != row);
         });
+        self.weigh_channels(row);
         self.phase_of[index(row)] = NONE;
     }
 
@@ -335,17 +358,21 @@ impl<'a> EjectionSearch<'a> {
         self.spans[index(row)].saturating_mul(self.taken_out[index(row)])
     }
 
-    /// The weight of a stream without which a cell has a free channel; 0 if it has one.
-    fn channel_weight(&mut self, phase: usize, cell: u32) -> u64 {
-        let through = &self.phases[phase].through[index(cell)];
-        if through.len() < index(self.problem.channels) {
-            return 0;
+    /// Updates the weights of the channels along the route of a stream.
+    fn weigh_channels(&mut self, row: u32) {
+        let phase = index(self.phase_of[index(row)]);
+        for &cell in &self.streams[index(row)].cells {
+            let through = &self.phases[phase].through[index(cell)];
+            let lightest = match through.len() < index(self.problem.channels) {
+                true => 0,
+                false => through.iter().map(|&other| self.weight_of(other)).min().unwrap_or(0),
+            };
+            self.phases[phase].lightest[index(cell)] = lightest;
         }
-        self.work += 1;
-        through.iter().map(|&other| self.weight_of(other)).min().unwrap_or(0)
     }
 
     /// The weight of the streams that keep a resource too busy.
+    #[inline]
     fn weight(&mut self, phase: usize, start: u64, hold: Hold, capacity: usize) -> u64 {
         self.work += 1;
         let busy = &self.phases[phase].busy[index(hold.resource)];
@@ -353,7 +380,15 @@ impl<'a> EjectionSearch<'a> {
         let to = from + hold.clocks;
         // With a capacity of one, the holds end in the order in which they begin.
         let first = if capacity == 1 { busy.partition_point(|other| other.to <= from) } else { 0 };
-        let met = busy[first..].iter().take_while(|other| other.from < to);
+        match busy.get(first) {
+            Some(other) if other.from < to => self.weight_met(&busy[first..], (from, to), capacity),
+            _ => 0,
+        }
+    }
+
+    /// The weight of those of some holds that meet an interval; 0 if these leave room for one more.
+    fn weight_met(&self, busy: &[Busy], (from, to): (u64, u64), capacity: usize) -> u64 {
+        let met = busy.iter().take_while(|other| other.from < to);
         let met = met.filter(|other| other.to > from);
         if capacity > 1 && depth(&met.clone().copied().collect::<Vec<_>>(), from) < capacity {
             return 0;
@@ -373,7 +408,7 @@ impl<'a> EjectionSearch<'a> {
         let clocks = problem.clocks(x);
         let (duration, latency) = (clocks.of(words), clocks.pipeline_latency(hops));
         let span = clocks.until_received(words, hops);
-        self.routes.gather(problem, x);
+        self.gather(x);
         let mut phases: Vec<usize> = (0..self.phases.len()).collect();
         phases.shuffle(&mut self.rng);
         phases.truncate(PHASES);
@@ -401,11 +436,26 @@ impl<'a> EjectionSearch<'a> {
             if weight >= most {
                 break;
             }
-            if let Some(weight) = self.route(x, (phase, start, duration), weight, most) {
+            if let Some(weight) = self.route((phase, start, duration), weight, most) {
                 best = Some(ExactPlace { weight, phase, start, cells: self.trace() });
             }
         }
         best
+    }
+
+    /// Collects the shortest routes of connection `x`.
+    fn gather(&mut self, x: usize) {
+        let problem = self.problem;
+        self.routes.gather(problem, x);
+        self.arcs.clear();
+        let hops = problem.hops(x);
+        for (tail, &cell) in (0..).zip(self.routes.cells()) {
+            let hop = u32::from(hops - problem.distances(x)[index(cell)]);
+            for &(head, edge) in self.routes.arcs(index(tail)) {
+                let cell = self.routes.cells()[index(head)];
+                self.arcs.push(Arc { tail, head, cell, edge, hop });
+            }
+        }
     }
 
     /// Starts to consider in a phase: those that touch another stream on a port, the first, the
@@ -429,11 +479,10 @@ impl<'a> EjectionSearch<'a> {
         starts
     }
 
-    /// Looks for the shortest route of connection `x` that meets the least weight, in addition to
-    /// `ends` at the ports. Returns the weight, if it is below `most`.
+    /// Looks for the shortest route that meets the least weight, in addition to `ends` at the ports.
+    /// Returns the weight, if it is below `most`.
     fn route(
         &mut self,
-        x: usize,
         (phase, start, duration): (usize, u64, u64),
         ends: u64,
         most: u64,
@@ -445,25 +494,21 @@ impl<'a> EjectionSearch<'a> {
         self.before.clear();
         self.before.resize(rows, NONE);
         let source = self.routes.cells()[0];
-        self.weights[0] = ends.saturating_add(self.channel_weight(phase, source));
-        for row in 0..rows {
-            let cell = self.routes.cells()[row];
-            let hop = usize::from(problem.hops(x) - problem.distances(x)[index(cell)]);
-            for at in 0..self.routes.arcs(row).len() {
-                let (head, edge) = self.routes.arcs(row)[at];
-                let (so_far, now) = (self.weights[row], self.weights[index(head)]);
-                if so_far >= most.min(now) {
-                    continue;
-                }
-                let capacity = usize::from(problem.capacity[index(edge)]);
-                let hold = problem.link_hold(edge, hop, duration);
-                let channel = self.channel_weight(phase, self.routes.cells()[index(head)]);
-                let link = self.weight(phase, start, hold, capacity);
-                let weight = so_far.saturating_add(link).saturating_add(channel);
-                if weight < now {
-                    self.weights[index(head)] = weight;
-                    self.before[index(head)] = to_u32(row);
-                }
+        self.weights[0] = ends.saturating_add(self.phases[phase].lightest[index(source)]);
+        for at in 0..self.arcs.len() {
+            let Arc { tail, head, cell, edge, hop } = self.arcs[at];
+            let (so_far, now) = (self.weights[index(tail)], self.weights[index(head)]);
+            if so_far >= most.min(now) {
+                continue;
+            }
+            let capacity = usize::from(problem.capacity[index(edge)]);
+            let hold = problem.link_hold(edge, index(hop), duration);
+            let link = self.weight(phase, start, hold, capacity);
+            let channel = self.phases[phase].lightest[index(cell)];
+            let weight = so_far.saturating_add(link).saturating_add(channel);
+            if weight < now {
+                self.weights[index(head)] = weight;
+                self.before[index(head)] = tail;
             }
         }
         self.weights.last().copied().filter(|&weight| weight < most)
@@ -496,10 +541,12 @@ impl<'a> EjectionSearch<'a> {
                 self.take_out(to_u32(row));
             }
         }
+        let most = GROWTH * left.len() + FEW_LEFT;
         let mut step = 0;
         while let Some((_, Reverse(row))) = left.pop() {
             step += 1;
-            let is_over = step > steps || self.work > work || self.problem.interrupt.is_requested();
+            let is_over = step > steps || left.len() > most || self.work > work;
+            let is_over = is_over || self.problem.interrupt.is_requested();
             let Some(place) = (!is_over).then(|| self.find(row)).flatten() else {
                 self.undo();
                 self.phases[phase].length = before;

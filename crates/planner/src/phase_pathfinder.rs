@@ -71,7 +71,7 @@ pub struct PhaseConfig {
     pub step: u32,
     /// The number of timetables tried for each phase, each with different noise.
     pub rounds: u32,
-    /// The same for the best division at the end.
+    /// The same for the best division at the end, at most.
     pub last_rounds: u32,
     /// Streams get no starts if `switches` times the context switches of the bound take less than the bound
     /// of time.
@@ -104,7 +104,7 @@ impl Default for PhaseConfig {
             rounds: 12,
             last_rounds: 150,
             switches: 3,
-            hopeless: 5,
+            hopeless: 14,
             improved: 1 << 10,
         }
     }
@@ -122,6 +122,11 @@ const PER_CONNECTION: u64 = 3 << 11;
 const PER_CONNECTION_OF_SMALL: u64 = 1 << 14;
 const SMALL_BUDGET: u64 = 1 << 24;
 const BUDGET: u64 = 3 << 24;
+
+/// The timetables of a plan take at most this part of the budget, one in so many, and those at the end
+/// this part.
+const TIMETABLES: u64 = 32;
+const LAST_TIMETABLES: u64 = 4;
 
 /// Connections up to which long streams get a phase for each stream of an agent. Slots and rounds do better
 /// for more.
@@ -186,6 +191,7 @@ pub fn plans(
         best: None,
         shared: Vec::new(),
         work: 0,
+        round_work: 0,
     };
     let settled = search.fewest()?;
     search.lower_all(settled);
@@ -223,6 +229,8 @@ struct PhaseSearch<'a> {
     best: Option<Plan>,
     shared: Vec<Plan>,
     work: u64,
+    /// The work of the last timetables, for each that was tried for a phase.
+    round_work: u64,
 }
 
 impl<'a> PhaseSearch<'a> {
@@ -346,7 +354,7 @@ impl<'a> PhaseSearch<'a> {
                 }
             }
         }
-        self.keep(&best, self.config.last_rounds);
+        self.keep(&best, self.rounds(self.config.last_rounds, LAST_TIMETABLES));
     }
 
     /// Lowers the limits of what has settled, and replaces it and the one with the best starts. Returns whether
@@ -361,10 +369,16 @@ impl<'a> PhaseSearch<'a> {
         trial.limit(limits);
         let Some(lower) = self.settled(trial, 1) else { return false };
         *settled = lower;
-        if self.keep(settled, self.config.rounds) {
+        if self.keep(settled, self.rounds(self.config.rounds, TIMETABLES)) {
             best.clone_from(settled);
         }
         true
+    }
+
+    /// As many timetables as take one in `part` of the budget, but at most this number.
+    fn rounds(&self, most: u32, part: u64) -> u32 {
+        let rounds = self.limits.work / part / self.round_work.max(1);
+        u32::try_from(rounds).unwrap_or(u32::MAX).min(most)
     }
 
     /// The negotiation, if it settles within what is left of the budget.
@@ -407,6 +421,7 @@ impl<'a> PhaseSearch<'a> {
         if !self.with_starts {
             return false;
         }
+        let work = self.work;
         let mut phases = self.streams(settled);
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut clocks = 0;
@@ -417,6 +432,7 @@ impl<'a> PhaseSearch<'a> {
             clocks += self.problem.switch + makespan;
             self.work += phase.work;
         }
+        self.round_work = (self.work - work) / (u64::from(rounds) + 1);
         let is_best = self.best.as_ref().is_none_or(|best| clocks < best.clocks);
         if is_best {
             self.best = Some(Plan { phases, clocks });

@@ -263,7 +263,10 @@ pub fn plans(
             windowed_pathfinder::plan(
                 problem,
                 &windowed_pathfinder::WindowedConfig::default(),
-                windowed_pathfinder::budget(problem) << doubled,
+                Limits {
+                    work: windowed_pathfinder::budget(problem) << doubled,
+                    clocks: best_clocks,
+                },
                 seed,
             )
         })?,

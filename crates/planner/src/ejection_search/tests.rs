@@ -9,12 +9,15 @@ use super::*;
 
 #[test]
 fn an_attempt_that_fails_changes_nothing() {
-    let machine = Arc::new(Machine::from_spec("iwarp-timed:4x4").unwrap());
+    let machine = Machine::from_spec("iwarp-timed:4x4").unwrap();
+    let parameters = conset_ir::Parameters { channels_per_cell: 4, ..machine.parameters().clone() };
+    let machine = Arc::new(machine.with_parameters(parameters).unwrap());
     let connect = |from| Connection::new(CellId(from), CellId((from * 7 + 5) % 16), 9 * from + 9);
     let set = Arc::new(ConnectionSet::new("s", (0..16).map(connect).collect()).unwrap());
     let problem = Problem::new(&machine, &set, bounds(&machine, &set).unwrap().summary()).unwrap();
     let config = crate::slot_pathfinder::SlotConfig::default();
     let plan = crate::slot_pathfinder::plan(&problem, &config, 1 << 16, 0).unwrap().plan;
+    let mut full_cells = 0;
     for steps in 0..10 {
         let mut search = EjectionSearch::new(&problem, &plan, 0);
         let before = search.streams.clone();
@@ -32,10 +35,20 @@ fn an_attempt_that_fails_changes_nothing() {
             };
             search.phases.into_iter().map(busy).collect::<Vec<(Vec<usize>, Vec<Vec<_>>)>>()
         };
+        for phase in &search.phases {
+            for (cell, through) in phase.through.iter().enumerate() {
+                let weights = through.iter().map(|&row| search.weight_of(row));
+                let is_full = through.len() == 4;
+                let lightest = weights.min().filter(|_| is_full).unwrap_or(0);
+                full_cells += u32::from(is_full);
+                assert_eq!(phase.lightest[cell], lightest);
+            }
+        }
         assert_eq!(search.streams, before);
         assert_eq!(search.clocks(), plan.clocks);
         assert_eq!(streams(search), streams(EjectionSearch::new(&problem, &plan, 0)));
     }
+    assert!(full_cells > 0);
 }
 
 #[test]

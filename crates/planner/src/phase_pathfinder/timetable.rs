@@ -69,9 +69,8 @@ impl Lines {
         free.min().expect("there are links")
     }
 
-    /// The earliest start at which all claims are free.
-    fn earliest(&self, claims: &[Claim]) -> u64 {
-        let mut start = 0;
+    /// The earliest start at or after `start` at which all claims are free.
+    fn earliest(&self, claims: &[Claim], mut start: u64) -> u64 {
         loop {
             let before = start;
             for claim in claims {
@@ -162,7 +161,7 @@ impl PhaseTimetable {
         let mut starts = vec![0; self.lasts.len()];
         for &s in order {
             let claims = index(self.first[index(s)])..index(self.first[index(s) + 1]);
-            let start = self.lines.earliest(&self.claims[claims.clone()]);
+            let start = self.lines.earliest(&self.claims[claims.clone()], 0);
             self.lines.book(&self.claims[claims], start);
             starts[index(s)] = start;
         }
@@ -186,8 +185,9 @@ impl PhaseTimetable {
         let mut heap: BinaryHeap<(Reverse<u64>, u64, u32)> =
             (0..to_u32(starts.len())).map(|s| (Reverse(0), urgency(s, &left), s)).collect();
         while let Some((Reverse(start), urgent, s)) = heap.pop() {
-            self.work += 1;
-            let now = (self.lines.earliest(&self.claims[claims(s)]), urgency(s, &left));
+            self.work += 1 + to_u64(claims(s).len()) / 4;
+            // Since its last turn only more has been booked.
+            let now = (self.lines.earliest(&self.claims[claims(s)], start), urgency(s, &left));
             if now != (start, urgent) {
                 heap.push((Reverse(now.0), now.1, s));
                 continue;

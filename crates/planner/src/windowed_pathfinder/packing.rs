@@ -39,6 +39,15 @@ pub(super) struct Pooled {
     pub(super) word_cells: u64,
 }
 
+impl Pooled {
+    pub(super) fn subtract(&mut self, other: Pooled) {
+        self.connections -= other.connections;
+        self.words -= other.words;
+        self.channels -= other.channels;
+        self.word_cells -= other.word_cells;
+    }
+}
+
 pub(super) struct WindowPacking<'a> {
     problem: &'a Problem<'a>,
     config: &'a WindowedConfig,
@@ -200,10 +209,7 @@ impl<'a> WindowPacking<'a> {
         self.pool.take(x);
         self.by_hops[usize::from(self.hops_of[index(x)])] -= 1;
         let one = self.sums(&[x]);
-        self.pooled.connections -= 1;
-        self.pooled.words -= one.words;
-        self.pooled.channels -= one.channels;
-        self.pooled.word_cells -= one.word_cells;
+        self.pooled.subtract(one);
     }
 
     /// Begins an empty phase of so many slots.
