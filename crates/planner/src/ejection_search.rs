@@ -200,7 +200,7 @@ struct EjectionSearch<'a> {
     phases: Vec<ExactPhase>,
     routes: ShortestRoutes,
     /// The arcs of these routes, in the order of their tails.
-    arcs: Vec<Arc>,
+    arcs: Vec<RouteArc>,
     /// By row of these routes: the least weight met on the way there, and the row before.
     weights: Vec<u64>,
     before: Vec<u32>,
@@ -212,7 +212,7 @@ struct EjectionSearch<'a> {
 
 /// A link on shortest routes: the rows of its cells, the cell that it leads to, its edge, and its hop.
 #[derive(Clone, Copy)]
-struct Arc {
+struct RouteArc {
     tail: u32,
     head: u32,
     cell: u32,
@@ -453,7 +453,7 @@ impl<'a> EjectionSearch<'a> {
             let hop = u32::from(hops - problem.distances(x)[index(cell)]);
             for &(head, edge) in self.routes.arcs(index(tail)) {
                 let cell = self.routes.cells()[index(head)];
-                self.arcs.push(Arc { tail, head, cell, edge, hop });
+                self.arcs.push(RouteArc { tail, head, cell, edge, hop });
             }
         }
     }
@@ -496,7 +496,7 @@ impl<'a> EjectionSearch<'a> {
         let source = self.routes.cells()[0];
         self.weights[0] = ends.saturating_add(self.phases[phase].lightest[index(source)]);
         for at in 0..self.arcs.len() {
-            let Arc { tail, head, cell, edge, hop } = self.arcs[at];
+            let RouteArc { tail, head, cell, edge, hop } = self.arcs[at];
             let (so_far, now) = (self.weights[index(tail)], self.weights[index(head)]);
             if so_far >= most.min(now) {
                 continue;
