@@ -40,6 +40,13 @@ pub(super) struct Pooled {
 }
 
 impl Pooled {
+    fn add(&mut self, other: Pooled) {
+        self.connections += other.connections;
+        self.words += other.words;
+        self.channels += other.channels;
+        self.word_cells += other.word_cells;
+    }
+
     pub(super) fn subtract(&mut self, other: Pooled) {
         self.connections -= other.connections;
         self.words -= other.words;
@@ -187,10 +194,7 @@ impl<'a> WindowPacking<'a> {
         self.pool.add(x);
         self.by_hops[usize::from(self.hops_of[index(x)])] += 1;
         let one = self.sums(&[x]);
-        self.pooled.connections += 1;
-        self.pooled.words += one.words;
-        self.pooled.channels += one.channels;
-        self.pooled.word_cells += one.word_cells;
+        self.pooled.add(one);
     }
 
     /// Sums over some connections.
