@@ -263,10 +263,7 @@ pub fn plans(
             windowed_pathfinder::plan(
                 problem,
                 &windowed_pathfinder::WindowedConfig::default(),
-                Limits {
-                    work: windowed_pathfinder::budget(problem) << doubled,
-                    clocks: best_clocks,
-                },
+                windowed_pathfinder::budget(problem) << doubled,
                 seed,
             )
         })?,

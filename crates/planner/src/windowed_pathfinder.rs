@@ -12,8 +12,6 @@
 //! enter it in descending order of words, as many as some phases take, or as are almost as long as
 //! the longest. Each phase starts with the longest of them, so that none is left behind.
 //!
-//! Packing ends early if the phases so far suggest that the plan will be much worse than the best one.
-//!
 //! Near the end the pool is small, and phases would be filled less and less. The last ones are
 //! therefore planned together, as in [`crate::slot_pathfinder`].
 //!
@@ -32,7 +30,6 @@ use conset_ir::{Bounds, ConnectionSet};
 use crate::plan::{Found, Plan, Stream};
 use crate::problem::Problem;
 use crate::slot_pathfinder;
-use crate::work::Limits;
 use network::LaneNetwork;
 use packing::{Placed, Pooled, WindowPacking};
 
@@ -70,9 +67,6 @@ pub struct WindowedConfig {
     pub last: [u32; 3],
     /// The initial channel utilisation of that negotiation, in 64ths.
     pub last_filled: u32,
-    /// Each time that phases for this part of the bound were made, one in so many, the search ends if
-    /// the plan is expected to take longer than the best one so far by more than this part of it.
-    pub hopeless: [u64; 2],
 }
 
 impl Default for WindowedConfig {
@@ -91,7 +85,6 @@ impl Default for WindowedConfig {
             half_filled: 24,
             last: [8, 4, 20],
             last_filled: 52,
-            hopeless: [16, 16],
         }
     }
 }
@@ -109,12 +102,12 @@ const PER_LAST: u64 = 1 << 16;
 /// The maximum number of hops of a connection.
 const FARTHEST: u16 = 1 << 12;
 
-/// Plans a set. Returns `None` if it is empty or has an order or requirements, if routes are very
-/// long, or if the plan is expected to take much longer than the best one so far.
+/// Plans a set. Returns `None` if it is empty or has an order or requirements, or if routes are
+/// very long.
 pub fn plan(
     problem: &Problem<'_>,
     config: &WindowedConfig,
-    limits: Limits,
+    budget: u64,
     seed: u64,
 ) -> Option<Found> {
     let set = problem.set;
@@ -127,7 +120,9 @@ pub fn plan(
     }
     let network = LaneNetwork::new(problem);
     let mut packing = WindowPacking::new(problem, config, &network, &hops, seed);
-    let Filled { mut plan, last } = fill(problem, config, (&network, &mut packing), limits, seed)?;
+    let Filled { phases, last } = fill(problem, config, &mut packing, budget, seed)?;
+    let mut plan = plan_of(problem, &network, phases);
+    plan.compact(problem);
     if let Some((first, last)) = last {
         let phases = plan.phases[..first].iter().cloned().chain(last).collect();
         let mut other = Plan { phases, clocks: 0 };
@@ -139,7 +134,7 @@ pub fn plan(
 
 /// Phases in which every connection has a place.
 struct Filled {
-    plan: Plan,
+    phases: Vec<Vec<Placed>>,
     /// Phases that may stand for those from so many on.
     last: Option<(usize, Vec<Vec<Stream>>)>,
 }
@@ -148,11 +143,10 @@ struct Filled {
 fn fill(
     problem: &Problem<'_>,
     config: &WindowedConfig,
-    (network, packing): (&LaneNetwork, &mut WindowPacking<'_>),
-    limits: Limits,
+    packing: &mut WindowPacking<'_>,
+    budget: u64,
     seed: u64,
 ) -> Option<Filled> {
-    let budget = limits.work;
     let words = |x: u32| problem.set.connections()[index(x)].words;
     let mut by_words: Vec<u32> = (0..to_u32(problem.set.len())).collect();
     by_words.sort_by_key(|&x| Reverse(words(x)));
@@ -164,9 +158,7 @@ fn fill(
     let [part, fewest_last, most_last] = config.last;
     let mut may_last = Some((problem.bounds.phases / part).clamp(fewest_last, most_last));
     let (mut last, mut together_work) = (None, 0);
-    let mut plan = Plan::default();
-    let mut left = all;
-    let mut pace = Pace::default();
+    let mut phases = Vec::new();
     // Those before `oldest` have a place, those from `next` on are not in the pool yet.
     let (mut oldest, mut next) = (0, 0);
     while let Some(&x) = by_words.get(oldest) {
@@ -193,15 +185,14 @@ fn fill(
         if next == by_words.len()
             && let Some(_) = may_last.take_if(|last| needs.phases <= 64 * u128::from(*last))
         {
-            let members: Vec<u32> =
+            let left: Vec<u32> =
                 by_words.iter().copied().filter(|&x| packing.is_pooled(x)).collect();
             let count = to_u32(needs.phases.div_ceil(u128::from(config.last_filled)));
             let bounds = needs.bounds(problem);
-            let budget = budget.min(to_u64(members.len()) * PER_LAST);
-            if let Some(found) = together((problem, bounds), &members, (count, slots), budget, seed)
-            {
+            let budget = budget.min(to_u64(left.len()) * PER_LAST);
+            if let Some(found) = together((problem, bounds), &left, (count, slots), budget, seed) {
                 together_work = found.work;
-                last = Some((plan.phases.len(), found.plan.phases));
+                last = Some((phases.len(), found.plan.phases));
             }
         }
         packing.start(slots);
@@ -217,57 +208,14 @@ fn fill(
         if placed == 0 {
             return None;
         }
+        let left = before + to_u64(by_words.len() - next);
         let budget = u128::from(budget.saturating_sub(packing.work));
-        let effort = budget * u128::from(placed) / u128::from(left.connections);
+        let effort = budget * u128::from(placed) / u128::from(left);
         packing.better(to_u64(effort), u64::from(longest.max(1)));
-        let placed = packing.finish();
-        left.subtract(packing.sums(&placed.iter().map(|s| s.connection).collect::<Vec<_>>()));
-        let mut made = Plan { phases: vec![streams(problem, network, placed)], clocks: 0 };
-        made.compact(problem);
-        plan.phases.append(&mut made.phases);
-        plan.clocks += made.clocks;
-        let needs = Needs::new(problem, &all, &left);
-        let clocks = (plan.clocks, limits.clocks);
-        // The last phases may be replaced by better ones.
-        if last.is_none() && pace.is_hopeless(problem, config, &needs, clocks) {
-            return None;
-        }
+        phases.push(packing.finish());
     }
     packing.work += together_work;
-    Some(Filled { plan, last })
-}
-
-/// The clocks of the phases when it was last examined whether the plan is worth going on with, and the
-/// part of the bound that they account for.
-#[derive(Default)]
-struct Pace {
-    made: u64,
-    done: u64,
-}
-
-impl Pace {
-    /// Whether the plan is expected to take too much longer than `best` clocks if what is left takes as
-    /// long, in proportion to its bound, as the phases since the last time. `made` are the clocks of all
-    /// phases so far.
-    fn is_hopeless(
-        &mut self,
-        problem: &Problem<'_>,
-        config: &WindowedConfig,
-        left: &Needs,
-        (made, best): (u64, u64),
-    ) -> bool {
-        let [examined, longer] = config.hopeless;
-        let all = problem.bounds.clocks;
-        let left = left.bounds(problem).clocks.min(all);
-        let done = all - left;
-        if done - self.done <= all / examined {
-            return false;
-        }
-        let [lately, of] = [made - self.made, done - self.done].map(u128::from);
-        let expected = u128::from(made) + u128::from(left) * lately / of;
-        *self = Self { made, done };
-        expected > u128::from(best.saturating_add(best / longer))
-    }
+    Some(Filled { phases, last })
 }
 
 /// Negotiates the places of some connections.
@@ -339,8 +287,8 @@ fn slots(problem: &Problem<'_>, config: &WindowedConfig, needs: &Needs, longest:
     (1..=64).min_by_key(cost).unwrap_or(1)
 }
 
-/// The streams of a packed phase, in the order of their slots.
-fn streams(problem: &Problem<'_>, network: &LaneNetwork, mut placed: Vec<Placed>) -> Vec<Stream> {
+/// The plan of packed phases, the streams of each in the order of their slots.
+fn plan_of(problem: &Problem<'_>, network: &LaneNetwork, phases: Vec<Vec<Placed>>) -> Plan {
     let connections = problem.set.connections();
     let stream = |placed: Placed| {
         let connection = &connections[index(placed.connection)];
@@ -352,7 +300,10 @@ fn streams(problem: &Problem<'_>, network: &LaneNetwork, mut placed: Vec<Placed>
             cells: std::iter::once(connection.source.0).chain(heads).collect(),
         }
     };
-    let words = |x: u32| Reverse(connections[index(x)].words);
-    placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
-    placed.into_iter().map(stream).collect()
+    let phases = phases.into_iter().map(|mut placed| {
+        let words = |x: u32| Reverse(connections[index(x)].words);
+        placed.sort_by_key(|s| (s.slot, words(s.connection), s.connection));
+        placed.into_iter().map(stream).collect()
+    });
+    Plan { phases: phases.collect(), clocks: 0 }
 }

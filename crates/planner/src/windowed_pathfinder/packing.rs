@@ -39,22 +39,6 @@ pub(super) struct Pooled {
     pub(super) word_cells: u64,
 }
 
-impl Pooled {
-    fn add(&mut self, other: Pooled) {
-        self.connections += other.connections;
-        self.words += other.words;
-        self.channels += other.channels;
-        self.word_cells += other.word_cells;
-    }
-
-    pub(super) fn subtract(&mut self, other: Pooled) {
-        self.connections -= other.connections;
-        self.words -= other.words;
-        self.channels -= other.channels;
-        self.word_cells -= other.word_cells;
-    }
-}
-
 pub(super) struct WindowPacking<'a> {
     problem: &'a Problem<'a>,
     config: &'a WindowedConfig,
@@ -194,7 +178,10 @@ impl<'a> WindowPacking<'a> {
         self.pool.add(x);
         self.by_hops[usize::from(self.hops_of[index(x)])] += 1;
         let one = self.sums(&[x]);
-        self.pooled.add(one);
+        self.pooled.connections += 1;
+        self.pooled.words += one.words;
+        self.pooled.channels += one.channels;
+        self.pooled.word_cells += one.word_cells;
     }
 
     /// Sums over some connections.
@@ -213,7 +200,10 @@ impl<'a> WindowPacking<'a> {
         self.pool.take(x);
         self.by_hops[usize::from(self.hops_of[index(x)])] -= 1;
         let one = self.sums(&[x]);
-        self.pooled.subtract(one);
+        self.pooled.connections -= 1;
+        self.pooled.words -= one.words;
+        self.pooled.channels -= one.channels;
+        self.pooled.word_cells -= one.word_cells;
     }
 
     /// Begins an empty phase of so many slots.
