@@ -13,6 +13,9 @@
 struct conset_comm {
     MPI_Comm comm;
     MPI_Request duplicating;
+    /* A message that nobody wants, while it comes. */
+    MPI_Request discarding;
+    void *discarded;
 };
 
 struct conset_requests {
@@ -90,6 +93,8 @@ int conset_comm_duplicate(int32_t fortran, struct conset_comm **out)
         return MPI_ERR_COMM;
     }
     c->comm = MPI_COMM_NULL;
+    c->discarding = MPI_REQUEST_NULL;
+    c->discarded = NULL;
     int code = MPI_Comm_idup(from, &c->comm, &c->duplicating);
     if (code != MPI_SUCCESS) {
         free(c);
@@ -125,10 +130,36 @@ int conset_comm_ready(struct conset_comm *c, int *ready, int *rank, int *size, i
     return code;
 }
 
-/* Gives the duplicate back, unless MPI has ended before. */
+/* Receives what others have sent on a communicator that is given up, and forgets it, so that they can
+ * be done with it: one message after the other, as far as it comes at once. MPI_PACKED fits whatever
+ * was sent. */
+int conset_comm_discard(struct conset_comm *c)
+{
+    MPI_Status status;
+    int done = 0, found = 0, bytes = 0;
+    int code = MPI_Test(&c->discarding, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || !done)
+        return code;
+    free(c->discarded);
+    c->discarded = NULL;
+    code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, c->comm, &found, &status);
+    if (code == MPI_SUCCESS && found)
+        code = MPI_Get_count(&status, MPI_PACKED, &bytes);
+    if (code != MPI_SUCCESS || !found)
+        return code;
+    c->discarded = malloc(bytes > 0 ? (size_t)bytes : 1);
+    if (!c->discarded)
+        return MPI_ERR_NO_MEM;
+    return MPI_Irecv(c->discarded, bytes, MPI_PACKED, status.MPI_SOURCE, status.MPI_TAG, c->comm,
+                     &c->discarding);
+}
+
+/* Gives the duplicate back, unless MPI has ended before. A message that still comes keeps its memory. */
 void conset_comm_free(struct conset_comm *c)
 {
     int finalized = 0;
+    if (c->discarding == MPI_REQUEST_NULL)
+        free(c->discarded);
     if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized && c->comm != MPI_COMM_NULL)
         MPI_Comm_free(&c->comm);
     free(c);

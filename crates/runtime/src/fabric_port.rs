@@ -13,7 +13,7 @@ use corosensei::Yielder;
 
 use crate::call::{Call, CallLog, Collective};
 use crate::collectives::{StartedArray, WalkDirection, bits_of, bytes_of_mut, write_bits};
-use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, TakeList, unpack};
+use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, TakeLists, unpack};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::fabric_driver::RoundBoard;
@@ -500,17 +500,17 @@ impl CellPort for FabricPort<'_> {
         Ok(read.expect("the cell is resumed when the envelope is there"))
     }
 
-    fn deliver(&mut self, round: Round<'_>, take: &mut TakeList<'_>) -> RoundResult {
+    fn deliver(&mut self, round: Round<'_>, arrived: &mut dyn TakeLists) -> RoundResult {
         self.make(Collective::Round)?;
         if self.loaded.image.machine().parameters().active_words == 0 {
-            return round.route(self, Packing::WordByWord, take);
+            return round.route(self, Packing::WordByWord, arrived);
         }
         let own = round.own;
         self.state.borrow_mut().board.post(round);
         self.request(FabricRequest::Round)?;
         let outcome = self.state.borrow_mut().board.take(own);
         Ok(outcome.map(|(lists, first)| {
-            lists.into_iter().for_each(|(source, bytes)| take(source, bytes.into()));
+            lists.into_iter().for_each(|(source, bytes)| arrived.take(source, bytes.into()));
             first
         }))
     }

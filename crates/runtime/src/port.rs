@@ -25,7 +25,7 @@ use conset_ir::{CellId, ConnectionId, Operation, PhaseId};
 
 use crate::call::Call;
 use crate::collectives::{ReductionTree, StartedArray, WalkDirection};
-use crate::epochs::routing::{Round, RoundResult, TakeList};
+use crate::epochs::routing::{Round, RoundResult, TakeLists};
 use crate::error::CellError;
 use crate::lists::{CellLists, Number, Op, Positions, VectorMut, combine, each_vector, gather};
 use crate::loaded_image::LoadedImage;
@@ -449,7 +449,7 @@ pub(crate) trait CellPort {
 
     /// Collective: a round of an epoch. Hands over the bytes for this cell, those of the cell itself
     /// among them.
-    fn deliver(&mut self, round: Round<'_>, take: &mut TakeList<'_>) -> RoundResult;
+    fn deliver(&mut self, round: Round<'_>, arrived: &mut dyn TakeLists) -> RoundResult;
 
     /// Collective: exchanges a set by messages, with a row for each connection that starts here, no
     /// longer than the connection. Hands over the bytes of each that ends here, by

@@ -11,16 +11,104 @@ use conset_ir::convert::to_u64;
 
 use super::Settled;
 use super::outgoing::Outgoing;
-use super::routing::{ItemShape, Round, SentLists};
+use super::routing::{ItemShape, Round, SentLists, TakeLists};
 use crate::cell::Cell;
 use crate::error::{CellError, EpochUse};
-use crate::word::{TYPES, Word};
+use crate::word::{TYPES, Word, words_from};
 
 /// The bytes of each cell that sent any, by sender.
 pub(super) type SourceLists = Vec<(CellId, Vec<u8>)>;
 
 /// What a round brought, by sender, and the first cell that sent any bytes to whomever.
-pub(super) type Delivered<T> = (Vec<(CellId, T)>, Option<CellId>);
+pub(super) type Delivered<W> = (Vec<(CellId, Vec<W>)>, Option<CellId>);
+
+/// Makes the lists of words that a round brings.
+pub(super) trait ListMaker<W> {
+    /// The words of bytes that have arrived.
+    fn read(&mut self, bytes: Cow<'_, [u8]>) -> Vec<W>;
+
+    /// An empty list with memory for so many words.
+    fn empty(&mut self, words: usize) -> Vec<W>;
+
+    /// Takes the memory of a list that was sent.
+    fn reuse(&mut self, _sent: Vec<u8>) {}
+}
+
+/// Lists of words for the program, which keeps them.
+pub(super) struct NewLists;
+
+impl<W: Word> ListMaker<W> for NewLists {
+    fn read(&mut self, bytes: Cow<'_, [u8]>) -> Vec<W> {
+        words_from(&bytes)
+    }
+
+    fn empty(&mut self, words: usize) -> Vec<W> {
+        Vec::with_capacity(words)
+    }
+}
+
+/// Lists of bytes, which come back when their items were handled.
+impl ListMaker<u8> for Outgoing {
+    fn read(&mut self, bytes: Cow<'_, [u8]>) -> Vec<u8> {
+        bytes.into_owned()
+    }
+
+    fn empty(&mut self, bytes: usize) -> Vec<u8> {
+        let mut list = self.spare();
+        list.reserve_exact(bytes);
+        list
+    }
+
+    fn reuse(&mut self, sent: Vec<u8>) {
+        Outgoing::reuse(self, sent);
+    }
+}
+
+/// The lists that a round brings.
+struct ArrivedLists<'a, W, M> {
+    live: &'a [CellId],
+    maker: &'a mut M,
+    lists: Vec<ArrivedList<W>>,
+}
+
+struct ArrivedList<W> {
+    source: CellId,
+    list: Vec<W>,
+    /// Words that the transport writes into the memory of the list before the round ends.
+    in_place: usize,
+}
+
+impl<W: Word, M: ListMaker<W>> TakeLists for ArrivedLists<'_, W, M> {
+    fn take(&mut self, source: usize, bytes: Cow<'_, [u8]>) {
+        let list = self.maker.read(bytes);
+        self.lists.push(ArrivedList { source: self.live[source], list, in_place: 0 });
+    }
+
+    fn room(&mut self, source: usize, bytes: usize) -> *mut u8 {
+        let in_place = bytes / size_of::<W>();
+        let mut list = self.maker.empty(in_place);
+        assert!(list.is_empty() && list.capacity() >= in_place, "there is room");
+        let start = list.as_mut_ptr().cast();
+        self.lists.push(ArrivedList { source: self.live[source], list, in_place });
+        start
+    }
+
+    fn reuse(&mut self, sent: Vec<u8>) {
+        self.maker.reuse(sent);
+    }
+}
+
+impl<W> ArrivedList<W> {
+    /// The list, after the round has ended without an error.
+    fn into_words(mut self) -> (CellId, Vec<W>) {
+        if self.in_place > 0 {
+            // SAFETY: the memory is of so many words, and the transport has written all their bytes
+            // ([`TakeLists::room`]); any bytes are words.
+            unsafe { self.list.set_len(self.in_place) };
+        }
+        (self.source, self.list)
+    }
+}
 
 /// Takes the bytes of items, and delivers them in rounds.
 #[derive(Debug)]
@@ -108,14 +196,14 @@ impl ByteOutbox {
         self.check().or_else(|wrong| cell.fail(wrong.into()))
     }
 
-    /// Delivers lists of bytes, by place, together with all cells. What `read` makes of the bytes of
-    /// each cell that sent any to this one, by sender; and the first cell that sent any to whomever.
-    pub(super) fn deliver<T>(
+    /// Delivers lists of bytes, by place, together with all cells: the list of each cell that sent any
+    /// to this one, by sender; and the first cell that sent any to whomever.
+    pub(super) fn deliver<W: Word>(
         &self,
         cell: &mut Cell<'_>,
         lists: SentLists<'_>,
-        read: impl Fn(Cow<'_, [u8]>) -> T,
-    ) -> Result<Delivered<T>, CellError> {
+        maker: &mut impl ListMaker<W>,
+    ) -> Result<Delivered<W>, CellError> {
         self.check_of(cell)?;
         if let Some(record) = &mut cell.record {
             for (place, bytes) in &lists {
@@ -127,13 +215,13 @@ impl ByteOutbox {
         cell.at_round();
         let (live, shape, routing) = (&self.live[..], self.shape, cell.routing);
         let round = Round { live, own, shape, lists, routing };
-        let mut arrived = Vec::new();
-        let mut take =
-            |place: usize, bytes: Cow<'_, [u8]>| arrived.push((live[place], read(bytes)));
-        match cell.ask(|port| port.deliver(round, &mut take))? {
+        let mut arrived = ArrivedLists { live, maker, lists: Vec::new() };
+        match cell.ask(|port| port.deliver(round, &mut arrived))? {
             Ok(first) => {
-                arrived.sort_unstable_by_key(|list| list.0);
-                Ok((arrived, first.map(|place| live[place])))
+                let mut lists = arrived.lists;
+                lists.sort_unstable_by_key(|list| list.source);
+                let lists = lists.into_iter().map(ArrivedList::into_words).collect();
+                Ok((lists, first.map(|place| live[place])))
             }
             Err(wrong) => cell.fail(wrong.into()),
         }
@@ -153,9 +241,11 @@ impl ByteOutbox {
         limit: u64,
     ) -> Result<Option<SourceLists>, CellError> {
         cell.switch_to_messages()?;
-        let lists = self.outgoing.take();
-        let lists = lists.into_iter().map(|(place, bytes)| (place, bytes.into())).collect();
-        let (arrived, sender) = self.deliver(cell, lists, |bytes| bytes.into_owned())?;
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        let lists = outgoing.take().into_iter().map(|(place, bytes)| (place, bytes.into()));
+        let delivered = self.deliver(cell, lists.collect(), &mut outgoing);
+        self.outgoing = outgoing;
+        let (arrived, sender) = delivered?;
         let Some(sender) = sender else { return Ok(None) };
         if settled.rounds == limit {
             return cell.fail(EpochUse::Rounds { rounds: limit, sender }.into());

@@ -31,8 +31,9 @@ use conset_ir::CellId;
 
 use crate::cell::Cell;
 use crate::error::CellError;
-use crate::word::{Word, bytes_of, words_from};
+use crate::word::{Word, bytes_of};
 pub use byte_outbox::ByteOutbox;
+use byte_outbox::NewLists;
 pub(crate) use record::Record;
 pub use record::recorded_set;
 pub use routing::Routing;
@@ -206,7 +207,7 @@ impl<'w> Cell<'w> {
             }
             is_same
         });
-        let (arrived, _) = out.deliver(self, lists, |bytes| words_from(&bytes))?;
+        let (arrived, _) = out.deliver(self, lists, &mut NewLists)?;
         Ok(arrived)
     }
 

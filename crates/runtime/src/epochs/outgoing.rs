@@ -60,6 +60,11 @@ impl Outgoing {
         self.pages.iter().flatten().flat_map(|page| page.iter()).map(Vec::len).sum()
     }
 
+    /// An empty list, with memory if there is any left.
+    pub(super) fn spare(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
     /// Keeps the memory of a list.
     pub(super) fn reuse(&mut self, mut list: Vec<u8>) {
         if self.spare.len() < PAGE {

@@ -112,9 +112,20 @@ pub(crate) struct Round<'a> {
     pub(crate) routing: Routing,
 }
 
-/// Takes the bytes of each source that has sent any, by place, in any order: owned, or those that a
-/// transport keeps in a buffer of its own.
-pub(crate) type TakeList<'t> = dyn FnMut(usize, Cow<'_, [u8]>) + 't;
+/// Takes what a round brings to a cell: the bytes of each source that has sent any, by place, in any
+/// order.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "some is used over MPI only"))]
+pub(crate) trait TakeLists {
+    /// Takes bytes: owned, or those that a transport keeps in a buffer of its own.
+    fn take(&mut self, source: usize, bytes: Cow<'_, [u8]>);
+
+    /// Memory for so many bytes, which the transport takes them to. It has written all of them when the
+    /// round ends, and uses the memory no more, even if the round fails.
+    fn room(&mut self, source: usize, bytes: usize) -> *mut u8;
+
+    /// Takes the memory of a list that was sent.
+    fn reuse(&mut self, sent: Vec<u8>);
+}
 
 /// The place of the first cell that has sent any bytes to whomever in a round, or what the cell did
 /// wrong, unless the run has ended.
@@ -201,7 +212,7 @@ impl Round<'_> {
         self,
         port: &mut impl PacketPort,
         packing: Packing,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> RoundResult {
         let Round { live, own, shape, lists, .. } = self;
         let (count, packer) = (live.len(), Packer::new(shape, packing, live.len()));
@@ -228,7 +239,7 @@ impl Round<'_> {
             }
             distance *= 2;
         }
-        held.into_iter().for_each(|parcel| take(parcel.source, parcel.bytes.into()));
+        held.into_iter().for_each(|parcel| arrived.take(parcel.source, parcel.bytes.into()));
         Ok(Ok(known(first)))
     }
 }

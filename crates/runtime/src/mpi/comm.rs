@@ -183,7 +183,7 @@ impl Comm {
         let time_out =
             time_out_of_environment().map_err(|value| MpiError::TimeOutSetting { value })?;
         let patience = Patience { report_after: REPORT_AFTER, time_out };
-        let NewDuplicate { raw, rank, size, tags } = duplicate(fortran, patience)?;
+        let NewDuplicate { raw, rank, size, tags } = duplicate(fortran, patience, &|| Ok(()))?;
         let duplicate = Duplicate {
             raw: AtomicPtr::new(raw),
             busy: AtomicBool::new(false),
@@ -193,16 +193,26 @@ impl Comm {
     }
 
     /// Replaces the duplicate by another one, on which no message of a failed run is on its way.
-    /// Collective; the caller has the communicator to itself ([`Comm::occupy`]).
+    /// Collective; the caller has the communicator to itself ([`Comm::occupy`]). Until all ranks have
+    /// come, it discards what was sent to it, so that none waits for that to be received.
     pub(super) fn renew(&self) -> Result<(), MpiError> {
         let fortran = {
             let _lock = lock();
             // SAFETY: the duplicate lives, and this thread has the lock.
             unsafe { ffi::conset_comm_fortran(self.raw()) }
         };
-        let NewDuplicate { raw, .. } = duplicate(fortran, self.patience)?;
+        let NewDuplicate { raw, .. } = duplicate(fortran, self.patience, &|| self.discard())?;
         free(self.duplicate.raw.swap(raw, Ordering::Relaxed));
         Ok(())
+    }
+
+    /// Receives what others have sent in a run that has failed, as far as it comes at once, and forgets
+    /// it.
+    pub(super) fn discard(&self) -> Result<(), MpiError> {
+        call("discard a message", || {
+            // SAFETY: the duplicate lives; what comes is received into memory of the shim.
+            unsafe { ffi::conset_comm_discard(self.raw()) }
+        })
     }
 
     /// Sets how long a rank waits for others before it aborts the job; it must be longer than any
@@ -354,7 +364,11 @@ impl std::fmt::Debug for Comm {
 }
 
 /// Begins to duplicate a communicator, and waits until all ranks have come to that.
-fn duplicate(fortran: i32, patience: Patience) -> Result<NewDuplicate, MpiError> {
+fn duplicate(
+    fortran: i32,
+    patience: Patience,
+    meanwhile: &dyn Fn() -> Result<(), MpiError>,
+) -> Result<NewDuplicate, MpiError> {
     let mut raw = std::ptr::null_mut();
     call("duplicate a communicator", || {
         // SAFETY: MPI is initialised; the shim writes one pointer.
@@ -378,6 +392,7 @@ fn duplicate(fortran: i32, patience: Patience) -> Result<NewDuplicate, MpiError>
         if ready != 0 {
             return Ok(NewDuplicate { raw, rank: to_usize(rank), size: to_usize(size), tags });
         }
+        meanwhile()?;
         let missing = |milliseconds| MpiError::Missing {
             rank: to_usize(rank),
             milliseconds,

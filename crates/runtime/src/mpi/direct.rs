@@ -13,20 +13,15 @@
 //!
 //! Announcements and replies are copies that MPI may keep for as long as it wants. Words that MPI sends
 //! from or receives into the memory of a program are under way only after both ends have called, and
-//! both complete them before they return, even if the run has failed meanwhile. If the other end has
-//! left its call before it knew of them, which takes a failure in that moment, a receive is
-//! cancelled; a send cannot be, and ends the job after [`GRACE`].
-
-use std::time::{Duration, Instant};
+//! both complete them before they return, even if the run has failed meanwhile
+//! ([`super::borrowed_request`]).
 
 use conset_ir::convert::{index, to_u64};
 use conset_ir::{CellId, Direction};
 
-use super::comm::{Comm, call, lock};
-use super::ffi::{self, RawRequests, to_c_int};
+use super::borrowed_request::BorrowedRequest;
 use super::message_queue::{Address, IncomingMessage};
 use super::port::MpiPort;
-use super::raw_requests::{WORDS_MAX, array};
 use super::run::{MessageClass, WaitState};
 use crate::error::{MpiError, RunError};
 use crate::port::{DirectPass, RawWords, Stopped};
@@ -35,132 +30,6 @@ use crate::word::{bytes_mut, lower_half};
 /// As many bytes go with their announcement, on any rank. A reply costs two latencies more, a copy at
 /// each end less than that.
 const ANNOUNCED_BYTES: usize = 4096;
-
-/// How long words that are under way have to arrive after the run has failed.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// A message of bytes in memory that this does not own.
-struct BorrowedRequest {
-    comm: Comm,
-    raw: *mut RawRequests,
-    receives: bool,
-    done: bool,
-}
-
-impl BorrowedRequest {
-    fn new(comm: &Comm, receives: bool) -> Result<Self, MpiError> {
-        Ok(Self { comm: comm.clone(), raw: array(1)?, receives, done: false })
-    }
-
-    fn count(bytes: usize) -> Result<std::ffi::c_int, MpiError> {
-        let found = to_u64(bytes);
-        if found > WORDS_MAX {
-            return Err(MpiError::Limit { what: "bytes of a message", found, limit: WORDS_MAX });
-        }
-        Ok(to_c_int(bytes))
-    }
-
-    /// Starts to send bytes.
-    ///
-    /// # Safety
-    /// They can be read until the request is done.
-    unsafe fn send(
-        comm: &Comm,
-        start: *const u8,
-        bytes: usize,
-        to: Address,
-    ) -> Result<Self, MpiError> {
-        let (count, mut request) = (Self::count(bytes)?, Self::new(comm, false)?);
-        let mut done = 0;
-        call("send words", || {
-            // SAFETY: the array has one request; the caller says the rest.
-            unsafe {
-                let (comm, rank) = (comm.raw(), to_c_int(to.rank));
-                let done = &raw mut done;
-                ffi::conset_send_bytes(comm, request.raw, 0, start, count, rank, to.tag, done)
-            }
-        })?;
-        request.done = done != 0;
-        Ok(request)
-    }
-
-    /// Starts to receive bytes.
-    ///
-    /// # Safety
-    /// They can be written, and are not read, until the request is done or cancelled.
-    unsafe fn receive(
-        comm: &Comm,
-        start: *mut u8,
-        bytes: usize,
-        from: Address,
-    ) -> Result<Self, MpiError> {
-        let (count, request) = (Self::count(bytes)?, Self::new(comm, true)?);
-        call("receive words", || {
-            // SAFETY: the array has one request; the caller says the rest.
-            unsafe {
-                let (comm, rank) = (comm.raw(), to_c_int(from.rank));
-                ffi::conset_receive_bytes(comm, request.raw, 0, start, count, rank, from.tag)
-            }
-        })?;
-        Ok(request)
-    }
-
-    fn test(&mut self, tries: u32) -> Result<bool, MpiError> {
-        if !self.done {
-            let mut at = 0;
-            call("complete a message", || {
-                // SAFETY: the array has one request.
-                unsafe { ffi::conset_requests_test(self.raw, &raw mut at, 1, to_c_int(tries)) }
-            })?;
-            self.done = at == 1;
-        }
-        Ok(self.done)
-    }
-
-    /// The run has failed: completes the request or cancels it.
-    fn finish(&mut self, other: usize) {
-        let since = Instant::now();
-        let limit = if self.receives { GRACE / 4 } else { GRACE };
-        loop {
-            match self.test(1) {
-                Ok(true) => return,
-                Ok(false) if since.elapsed() < limit => std::thread::yield_now(),
-                Ok(false) if self.receives => break,
-                Ok(false) => self.comm.abort_because(&self.missing(since.elapsed(), other)),
-                Err(error) => self.comm.abort_because(&error),
-            }
-        }
-        let cancelled = call("cancel a receive", || {
-            // SAFETY: the array has one request, an active receive.
-            unsafe { ffi::conset_requests_cancel(self.raw, 0, 1) }
-        });
-        self.done = true;
-        if let Err(error) = cancelled {
-            self.comm.abort_because(&error);
-        }
-    }
-
-    fn missing(&self, waited: Duration, other: usize) -> MpiError {
-        MpiError::Missing {
-            rank: self.comm.rank(),
-            milliseconds: to_u64(waited.as_millis()),
-            place: "a message after the run has failed".to_owned(),
-            awaited: vec![other],
-        }
-    }
-}
-
-impl Drop for BorrowedRequest {
-    fn drop(&mut self) {
-        if !self.done {
-            // Only a panic of the runtime comes here. The memory must not be used after it is freed.
-            self.comm.abort(101);
-        }
-        let _lock = lock();
-        // SAFETY: it is done, and the array is not used afterwards.
-        unsafe { ffi::conset_requests_free(self.raw) };
-    }
-}
 
 /// What a sender has come to.
 enum SendState {
@@ -362,13 +231,16 @@ impl<'p, 'r> Transfer<'p, 'r> {
 
     /// The run has failed: no words of the program may be under way any more.
     fn abandon(&mut self) {
-        let ranks = [self.source, self.target].map(|end| end.map_or(0, |end| end.data.rank));
+        let [source, target] =
+            [self.source, self.target].map(|end| end.map_or(0, |end| end.data.rank));
+        let mut under_way = Vec::new();
         if let ReceiveState::Moving(request) = &mut self.receives {
-            request.finish(ranks[0]);
+            under_way.push((request, source));
         }
         if let SendState::Moving(request, _) = &mut self.sends {
-            request.finish(ranks[1]);
+            under_way.push((request, target));
         }
+        self.port.rank.abandon(under_way);
     }
 }
 

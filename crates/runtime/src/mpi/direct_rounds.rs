@@ -11,23 +11,28 @@
 //! on the head has room for one of that length, up to [`MOST`]. So what repeats is one message for each
 //! pair of cells.
 //!
-//! All messages of a round are done when it ends. What it uses is kept for the next one.
+//! Lists that follow leave from the memory of the program and arrive where it keeps them.
+//!
+//! All messages of a round are done when it ends, and if it fails, those in the memory of the program are
+//! done or cancelled ([`super::borrowed_request`]).
 //!
 //! Cells of the same rank send each other one message through the queue of the rank.
+
+use std::borrow::Cow;
 
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, Direction};
 
 use super::aligned_buffer::alignment;
+use super::borrowed_request::BorrowedRequest;
 use super::message_queue::Address;
-use super::owned_bytes::OwnedBytes;
 use super::port::MpiPort;
 use super::raw_requests::{MessageSpec, PersistentRequests};
 use super::run::{MessageClass, WaitState};
 use crate::epochs::routing::{
-    ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeList, both, halves, known, pack,
+    ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeLists, both, halves, known, pack,
 };
-use crate::error::{EpochUse, MpiError};
+use crate::error::{CellError, EpochUse, MpiError, RunError};
 use crate::port::Stopped;
 use crate::word::{bytes, copy_bytes};
 
@@ -56,8 +61,6 @@ pub(super) struct DirectRounds {
     sources: Vec<usize>,
     /// Heads of this round that have come.
     received: usize,
-    /// Memory of lists that were sent by themselves, for those that arrive so.
-    spare: Vec<Vec<u8>>,
 }
 
 /// Another cell.
@@ -139,18 +142,18 @@ impl DirectRounds {
         let remote = |peer: &usize| peers[*peer].send.is_some();
         let sources: Vec<usize> = (0..peers.len()).rev().filter(remote).collect();
         let heads = heads(port, &mut peers, &sources)?;
-        Ok(Self { peers, outgrown: false, heads, sources, received: 0, spare: Vec::new() })
+        Ok(Self { peers, outgrown: false, heads, sources, received: 0 })
     }
 
-    /// Sends what there is for other cells; what it does not copy is under way.
-    fn send(
+    /// Sends the heads, with the lists that they have room for; returns the others, with the numbers of
+    /// their peers.
+    fn send_heads<'l>(
         &mut self,
         port: &MpiPort<'_>,
         shape: ItemShape,
         first: u64,
-        lists: SentLists<'_>,
-    ) -> Result<Vec<(CellId, OwnedBytes)>, MpiError> {
-        let (comm, messages) = (&port.rank.comm, &port.rank.messages);
+        lists: SentLists<'l>,
+    ) -> Result<SentLists<'l>, MpiError> {
         let (mut lists, mut long) = (lists.into_iter().peekable(), Vec::new());
         for number in 0..self.peers.len() {
             let Peer { place, send, to, room_to, sent_at, .. } = self.peers[number];
@@ -160,7 +163,7 @@ impl DirectRounds {
                 let mut packet = Vec::with_capacity(HEAD + list.len().div_ceil(WORD));
                 packet.extend(head);
                 pack(&list, WORD, &mut packet);
-                messages.send(to, packet)?;
+                port.rank.messages.send(to, packet)?;
                 continue;
             };
             let fits = list.len() <= room_to;
@@ -175,16 +178,12 @@ impl DirectRounds {
             if !fits {
                 self.peers[number].room_to = grown(room_to, list.len());
                 self.outgrown |= self.peers[number].room_to > room_to;
-                long.push((number, list.into_owned()));
+                long.push((number, list));
             }
         }
         let (receives, count) = (self.heads.receives(), self.heads.count());
         self.heads.start_sends(receives..count, receives)?;
-        let sent = long.into_iter().map(|(number, list)| {
-            let peer = &self.peers[number];
-            Ok((peer.cell, OwnedBytes::send(comm, list, peer.to)?))
-        });
-        sent.collect()
+        Ok(long)
     }
 
     /// Performs a round.
@@ -192,7 +191,7 @@ impl DirectRounds {
         &mut self,
         port: &MpiPort<'_>,
         round: Round<'_>,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> RoundResult {
         let Round { own, shape, mut lists, .. } = round;
         if std::mem::take(&mut self.outgrown) {
@@ -205,22 +204,62 @@ impl DirectRounds {
         lists.rotate_left(before);
         if lists.first().is_some_and(|list| list.0 == own) {
             let (place, list) = lists.remove(0);
-            take(place, list);
+            arrived.take(place, list);
         }
-        let sends = port.noted(self.send(port, shape, first, lists))?;
-        self.await_heads(port)?;
-        let long = match self.take_short(port, shape, &mut first, take)? {
-            Ok(long) => long,
-            Err(wrong) => return Ok(Err(wrong)),
-        };
-        if let Err(wrong) = self.take_of_rank(port, shape, &mut first, take)? {
+        // The lists stay where they are until nothing is under way.
+        let long = port.noted(self.send_heads(port, shape, first, lists))?;
+        let mut under_way = Vec::new();
+        let result = self.pass_lists(port, (shape, &mut first), &long, &mut under_way, arrived);
+        if let Ok(Err(wrong)) = &result {
+            let error = CellError::Epoch(wrong.clone());
+            port.rank.stop(RunError::Cell { cell: port.id, error });
+        }
+        if !matches!(result, Ok(Ok(()))) {
+            let under_way = under_way.iter_mut().map(|(peer, request)| (request, peer.to.rank));
+            port.rank.abandon(under_way);
+        }
+        if let Err(wrong) = result? {
             return Ok(Err(wrong));
         }
-        for (place, cell, message) in long {
-            take(place, port.completed(cell, message)?.into());
+        for (_, list) in long {
+            if let Cow::Owned(list) = list {
+                arrived.reuse(list);
+            }
         }
-        self.complete_sends(port, sends)?;
+        self.complete_heads(port)?;
         Ok(Ok(known(first)))
+    }
+
+    /// Passes the lists after the heads have been sent, the long ones by messages that are `under_way`
+    /// until they are done. `first` becomes the place of the first cell that any head names.
+    fn pass_lists(
+        &mut self,
+        port: &MpiPort<'_>,
+        (shape, first): (ItemShape, &mut u64),
+        long: &[(usize, Cow<'_, [u8]>)],
+        under_way: &mut Vec<(Peer, BorrowedRequest)>,
+        arrived: &mut dyn TakeLists,
+    ) -> Taken<()> {
+        let comm = &port.rank.comm;
+        for (number, list) in long {
+            let peer = self.peers[*number];
+            // SAFETY: the caller keeps the lists until what is under way is done.
+            let sent = unsafe { BorrowedRequest::send(comm, list.as_ptr(), list.len(), peer.to) };
+            under_way.push((peer, port.noted(sent)?));
+        }
+        self.await_heads(port)?;
+        if let Err(wrong) = self.take_remote(port, (shape, first), under_way, arrived)? {
+            return Ok(Err(wrong));
+        }
+        if let Err(wrong) = self.take_of_rank(port, shape, first, arrived)? {
+            return Ok(Err(wrong));
+        }
+        let tries = port.tries();
+        for (peer, request) in under_way {
+            let done = || Ok(request.test(tries)?.then_some(()));
+            port.wait_for(WaitState::Round(peer.cell), done)?;
+        }
+        Ok(Ok(()))
     }
 
     /// Waits for the heads of cells on other ranks.
@@ -238,39 +277,38 @@ impl DirectRounds {
         Ok(())
     }
 
-    /// Takes the lists that are in the heads of other ranks, and begins to receive the others, which it returns with
-    /// their places and senders. `first` becomes the place of the first cell that any head names.
-    fn take_short(
+    /// Takes the lists that are in the heads of other ranks, and begins to receive the others.
+    fn take_remote(
         &mut self,
         port: &MpiPort<'_>,
-        shape: ItemShape,
-        first: &mut u64,
-        take: &mut TakeList<'_>,
-    ) -> Taken<Vec<(usize, CellId, OwnedBytes)>> {
-        let mut long = Vec::new();
+        (shape, first): (ItemShape, &mut u64),
+        under_way: &mut Vec<(Peer, BorrowedRequest)>,
+        arrived: &mut dyn TakeLists,
+    ) -> Taken<()> {
         for &source in &self.sources {
-            let Peer { place, cell, from, room_from, received_at, .. } = self.peers[source];
+            let peer = self.peers[source];
+            let Peer { place, cell, from, room_from, received_at, .. } = peer;
             let message = &self.heads.incoming()[received_at * WORD..];
             let head = match Head::read(message, cell, shape, room_from) {
                 Ok(head) => head,
                 Err(wrong) => return Ok(Err(wrong)),
             };
-            *first = (*first).min(head.first);
             let length = head.length;
-            if length == 0 {
-                continue;
-            }
-            if length <= room_from {
-                take(place, head.bytes[..length].into());
-            } else {
-                let list = self.spare.pop().unwrap_or_default();
-                let receive = OwnedBytes::receive(&port.rank.comm, list, length, from);
-                long.push((place, cell, port.noted(receive)?));
+            *first = (*first).min(head.first);
+            if length > room_from {
+                let start = arrived.room(place, length);
+                // SAFETY: there is room for so many bytes, which nobody reads or frees before what is
+                // under way is done or cancelled.
+                let list =
+                    unsafe { BorrowedRequest::receive(&port.rank.comm, start, length, from) };
+                under_way.push((peer, port.noted(list)?));
                 self.peers[source].room_from = grown(room_from, length);
                 self.outgrown |= grown(room_from, length) > room_from;
+            } else if length > 0 {
+                arrived.take(place, head.bytes[..length].into());
             }
         }
-        Ok(Ok(long))
+        Ok(Ok(()))
     }
 
     /// Takes the lists of cells on the same rank; `first` as for other ranks.
@@ -279,7 +317,7 @@ impl DirectRounds {
         port: &MpiPort<'_>,
         shape: ItemShape,
         first: &mut u64,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> Taken<()> {
         for peer in self.peers.iter().filter(|peer| peer.send.is_none()) {
             let Peer { place, cell, from, .. } = *peer;
@@ -295,24 +333,14 @@ impl DirectRounds {
             };
             *first = (*first).min(heard);
             if !list.is_empty() {
-                take(place, list.into());
+                arrived.take(place, list.into());
             }
         }
         Ok(Ok(()))
     }
 
-    /// Waits until everything that was sent has left. The memory of long lists is kept.
-    fn complete_sends(
-        &mut self,
-        port: &MpiPort<'_>,
-        long: Vec<(CellId, OwnedBytes)>,
-    ) -> Result<(), Stopped> {
-        for (cell, message) in long {
-            let list = port.completed(cell, message)?;
-            if self.spare.len() < self.peers.len() {
-                self.spare.push(list);
-            }
-        }
+    /// Waits until all heads have left.
+    fn complete_heads(&mut self, port: &MpiPort<'_>) -> Result<(), Stopped> {
         let (receives, tries) = (self.heads.receives(), port.tries());
         let (mut at, count) = (receives, self.heads.count());
         while at < count {
@@ -354,25 +382,17 @@ fn heads(
 }
 
 impl MpiPort<'_> {
-    /// Waits for a message from or to a cell, and returns its bytes.
-    fn completed(&self, cell: CellId, mut message: OwnedBytes) -> Result<Vec<u8>, Stopped> {
-        let tries = self.tries();
-        let done = || Ok(message.test(tries)?.then_some(()));
-        self.wait_for(WaitState::Round(cell), done)?;
-        Ok(message.into_bytes())
-    }
-
     /// A direct round.
     pub(super) fn deliver_directly(
         &mut self,
         round: Round<'_>,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> RoundResult {
         let mut rounds = match self.rounds.take() {
             Some(rounds) => rounds,
             None => self.noted(DirectRounds::new(self, &round))?,
         };
-        let result = rounds.deliver(self, round, take);
+        let result = rounds.deliver(self, round, arrived);
         if matches!(result, Ok(Ok(_))) {
             self.rounds = Some(rounds);
         } else {

@@ -6,11 +6,15 @@
 //! the duplicate of the communicator ([`super::Comm::renew`]), so that nothing that is still on its
 //! way is received by a later run.
 //!
+//! What was under way to a rank is received by it and discarded, so that memory that the program has lent
+//! for a message can be given back ([`Rank::abandon`]).
+//!
 //! Two kinds of failures end the job instead: a time-out, after which some rank may not be there at
 //! all, and an error of MPI itself.
 
 use conset_ir::convert::{to_u64, to_usize};
 
+use super::borrowed_request::BorrowedRequest;
 use super::gather_at_root::FAILURE_TAG;
 use super::raw_requests::{SingleRequest, probe_any};
 use super::run::Rank;
@@ -35,6 +39,18 @@ impl Rank<'_> {
                 self.comm.abort_because(&problem);
             }
         }
+    }
+
+    /// The run has stopped: completes or cancels what is under way in the memory of a program, each with
+    /// the other rank. Tells all ranks first, so that none goes on waiting instead of completing it.
+    pub(super) fn abandon<'r>(
+        &self,
+        under_way: impl IntoIterator<Item = (&'r mut BorrowedRequest, usize)>,
+    ) {
+        if let Some(error) = self.stopped_by() {
+            self.announce(&error);
+        }
+        under_way.into_iter().for_each(|(request, other)| request.finish(other));
     }
 
     /// The failure that another rank has announced, if one has.

@@ -128,6 +128,7 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
+    pub(super) fn conset_comm_discard(comm: *mut RawComm) -> c_int;
     pub(super) fn conset_probe(
         comm: *mut RawComm,
         peer: *mut c_int,

@@ -43,7 +43,7 @@
 //! `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout` and
 //! `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
 //! needs no run), `walks` (the trees of a run) and `started_walks`; `run` with `consensus`, `unreceived`, `mismatch` and
-//! `failure`; and `port`, with `direct` (one cell to another), `owned_bytes` and `direct_rounds` (rounds of epochs),
+//! `failure`; and `port`, with `borrowed_request`, `direct` (one cell to another), `direct_rounds` (rounds of epochs),
 //! and `live_tree` (short reductions).
 
 mod aligned_buffer;
@@ -51,6 +51,7 @@ mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
+mod borrowed_request;
 mod broadcast;
 mod byte_requests;
 mod comm;
@@ -65,7 +66,7 @@ mod message_layout;
 mod message_queue;
 mod mismatch;
 mod nonblocking;
-mod owned_bytes;
+
 mod persistent_requests;
 mod port;
 mod rank_map;

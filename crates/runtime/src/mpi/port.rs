@@ -16,7 +16,7 @@ use super::run::{Rank, WaitState};
 use super::started_walks::WalkRequest;
 use crate::call::Call;
 use crate::collectives::{StartedArray, WalkDirection};
-use crate::epochs::routing::{Round, RoundResult, TakeList};
+use crate::epochs::routing::{Round, RoundResult, TakeLists};
 use crate::error::{Awaiting, CellError, CellWait, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
 use crate::port::{
@@ -433,8 +433,8 @@ impl CellPort for MpiPort<'_> {
         self.reduce_over_tree(reduction)
     }
 
-    fn deliver(&mut self, round: Round<'_>, take: &mut TakeList<'_>) -> RoundResult {
-        self.deliver_round(round, take)
+    fn deliver(&mut self, round: Round<'_>, arrived: &mut dyn TakeLists) -> RoundResult {
+        self.deliver_round(round, arrived)
     }
 
     unsafe fn exchange_sized(

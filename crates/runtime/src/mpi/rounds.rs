@@ -13,7 +13,7 @@ use super::mismatch::CollectiveStep;
 use super::port::MpiPort;
 use super::run::{MessageClass, WaitState};
 use crate::Routing;
-use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, TakeList, pack, unpack};
+use crate::epochs::routing::{PacketPort, Packing, Round, RoundResult, TakeLists, pack, unpack};
 use crate::error::{CellError, EpochUse};
 use crate::port::{CellPort, RawWords, Stopped, UnpackFn};
 
@@ -28,7 +28,7 @@ impl MpiPort<'_> {
     pub(super) fn deliver_round(
         &mut self,
         round: Round<'_>,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> RoundResult {
         self.rank.count_step(self.row, CollectiveStep::Round, self.call);
         let direct = match round.routing {
@@ -37,8 +37,8 @@ impl MpiPort<'_> {
             Routing::Routed => false,
         };
         match direct {
-            true => self.deliver_directly(round, take),
-            false => round.route(self, Packing::Dense, take),
+            true => self.deliver_directly(round, arrived),
+            false => round.route(self, Packing::Dense, arrived),
         }
     }
 

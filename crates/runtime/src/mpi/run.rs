@@ -344,6 +344,11 @@ impl<'w> Rank<'w> {
         self.error.borrow_mut().get_or_insert_with(|| error.into());
     }
 
+    /// Why the run has ended early, if it has.
+    pub(super) fn stopped_by(&self) -> Option<RunError> {
+        self.error.borrow().clone()
+    }
+
     pub(super) fn has_stopped(&self) -> bool {
         self.error.borrow().is_some()
     }

@@ -53,7 +53,7 @@ use super::tree_nonblocking::StartedWalk;
 use super::worker::{Suspend, WaitCondition, WaitReason, Worker};
 use crate::call::{Call, Collective};
 use crate::collectives::StartedArray;
-use crate::epochs::routing::{Round, RoundResult, TakeList};
+use crate::epochs::routing::{Round, RoundResult, TakeLists};
 use crate::error::{CellError, RunError};
 use crate::executor::Resume;
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector, gather};
@@ -544,8 +544,8 @@ impl CellPort for ThreadPort<'_, '_> {
         unsafe { self.pass_in_place(pass) }
     }
 
-    fn deliver(&mut self, round: Round<'_>, take: &mut TakeList<'_>) -> RoundResult {
-        self.deliver_round(round, take)
+    fn deliver(&mut self, round: Round<'_>, arrived: &mut dyn TakeLists) -> RoundResult {
+        self.deliver_round(round, arrived)
     }
 
     unsafe fn exchange_sized(

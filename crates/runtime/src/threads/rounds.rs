@@ -13,7 +13,7 @@ use conset_ir::CellId;
 
 use super::port::ThreadPort;
 use crate::call::Collective;
-use crate::epochs::routing::{ByteLists, ItemShape, Round, RoundResult, TakeList};
+use crate::epochs::routing::{ByteLists, ItemShape, Round, RoundResult, TakeLists};
 use crate::port::{RawWords, Stopped, UnpackFn};
 
 /// The lists that a cell was sent, with the places of their sources; by round.
@@ -42,7 +42,7 @@ impl ThreadPort<'_, '_> {
     pub(super) fn deliver_round(
         &mut self,
         round: Round<'_>,
-        take: &mut TakeList<'_>,
+        arrived: &mut dyn TakeLists,
     ) -> RoundResult {
         self.check()?;
         self.rounds += 1;
@@ -70,7 +70,7 @@ impl ThreadPort<'_, '_> {
         let lists = std::mem::take(&mut *lock(&self.state.mailboxes[self.id.index()].0[side]));
         let words = lists.iter().map(|list| list.1.len()).sum::<usize>();
         self.worker.moved(words / (round.shape.item_bytes() / round.shape.words.max(1)));
-        lists.into_iter().for_each(|(source, bytes)| take(source, bytes.into()));
+        lists.into_iter().for_each(|(source, bytes)| arrived.take(source, bytes.into()));
         let first = lock(notes).first;
         Ok(Ok(first))
     }

@@ -1,8 +1,10 @@
 //! Epochs and exchanges with unknown partners over MPI: the random programs of `common/epoch_cases.rs`, and a wrong use.
 
-use conset_runtime::Routing;
+use std::time::Duration;
+
 use conset_runtime::ir::{CellId, Image};
 use conset_runtime::mpi::Comm;
+use conset_runtime::{Cell, Routing};
 
 use super::{epoch_cases, on};
 use crate::build;
@@ -67,4 +69,61 @@ pub(crate) fn other_items(comm: &Comm) {
         _ => cell.open::<[u32; 1]>().settle(|_, _, _| ()),
     });
     println!("failed: {}", run.expect_err("the run must fail"));
+}
+
+/// Runs fail while long lists are under way in the memory of programs: each ends with an error on all
+/// ranks, and the next one delivers. One cell panics before it exchanges, at once or late, exchanges other
+/// words, or panics after it has exchanged.
+pub(crate) fn long_lists_of_failed_runs(comm: &Comm) {
+    let n = comm.size() as u32;
+    for cells in [n, 2 * n + 1] {
+        let machine = build::machine(&format!("ring:{cells}"), |_| ());
+        let world = on(comm, Image::new(machine, Vec::new()).unwrap());
+        let list = |from: u32, to: u32| -> Vec<u64> {
+            (0..20_000).map(|word| u64::from(from << 24 | to << 16) + word).collect()
+        };
+        let exchange = |cell: &mut Cell<'_>| {
+            let id = cell.id().0;
+            let lists: Vec<(CellId, Vec<u64>)> = [1, 2, n]
+                .map(|step| (id + step) % cells)
+                .into_iter()
+                .map(|to| (CellId(to), list(id, to)))
+                .collect();
+            let lists: Vec<(CellId, &[u64])> = lists.iter().map(|(to, l)| (*to, &l[..])).collect();
+            cell.exchange_any(&lists)
+        };
+        for way in 0..4 {
+            let failed = world.try_run(|cell| match (cell.id(), way) {
+                (CellId(1), 0) => panic!("it has not come"),
+                (CellId(1), 1) => {
+                    std::thread::sleep(Duration::from_millis(1500));
+                    panic!("it comes late")
+                }
+                (CellId(1), 2) => cell.exchange_any(&[(CellId(0), &[1u16; 9000])]).map(drop),
+                (CellId(1), _) => {
+                    exchange(cell)?;
+                    panic!("it goes away")
+                }
+                // Those that do not fail go on to where they wait for the one that does.
+                _ => exchange(cell).and_then(|_| exchange(cell)).map(drop),
+            });
+            failed.expect_err("the run must fail");
+            let run = world.try_run(|cell| {
+                let id = cell.id().0;
+                let found = exchange(cell)?;
+                let mut sources = [1, 2, n].map(|step| (id + cells - step % cells) % cells);
+                sources.sort_unstable();
+                let expected = sources.map(|from| (CellId(from), list(from, id)));
+                let mut expected = expected.to_vec();
+                expected.dedup_by_key(|list| list.0);
+                let is_right = found.len() == expected.len()
+                    && found.iter().zip(&expected).all(|(found, one)| {
+                        found.0 == one.0 && found.1.chunks(one.1.len()).all(|part| part == one.1)
+                    });
+                assert!(is_right, "{way} {cell:?}");
+                Ok(())
+            });
+            run.unwrap();
+        }
+    }
 }

@@ -52,6 +52,7 @@ pub(crate) const CASES: &[Case] = &[
     from_two(good("steps_deliver", steps_deliver)),
     good("messages_arrive", messages_arrive),
     from_one(good("epochs_as_sequential", epochs::as_sequential)),
+    good("long_lists_of_failed_runs", epochs::long_lists_of_failed_runs),
     from_one(good("sized_exchanges", epochs::sized)),
     failing("sized_otherwise", &["has words of", "this cell of"], epochs::sized_otherwise),
     failing(

@@ -1,0 +1,149 @@
+//! A message of bytes in the memory of a program: MPI sends from where they are and writes where they
+//! are to be.
+//!
+//! Whoever begins one completes it before the memory is used otherwise, also if the run fails
+//! meanwhile ([`BorrowedRequest::finish`]). A receive can be cancelled. A send can not: it waits until
+//! its target has received the message, or has learned of the failure and discards what it was sent
+//! ([`Comm::discard`]).
+
+use std::time::{Duration, Instant};
+
+use conset_ir::convert::to_u64;
+
+use super::backoff::Waited;
+use super::comm::{Comm, call, lock};
+use super::ffi::{self, RawRequests, to_c_int};
+use super::message_queue::Address;
+use super::raw_requests::{WORDS_MAX, array};
+use crate::error::MpiError;
+
+/// How long bytes have to arrive after the run has failed, before their receive is cancelled.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A message of bytes in memory that this does not own.
+pub(super) struct BorrowedRequest {
+    comm: Comm,
+    raw: *mut RawRequests,
+    receives: bool,
+    done: bool,
+}
+
+impl BorrowedRequest {
+    fn new(comm: &Comm, receives: bool) -> Result<Self, MpiError> {
+        Ok(Self { comm: comm.clone(), raw: array(1)?, receives, done: false })
+    }
+
+    fn count(bytes: usize) -> Result<std::ffi::c_int, MpiError> {
+        let found = to_u64(bytes);
+        if found > WORDS_MAX {
+            return Err(MpiError::Limit { what: "bytes of a message", found, limit: WORDS_MAX });
+        }
+        Ok(to_c_int(bytes))
+    }
+
+    /// Starts to send bytes.
+    ///
+    /// # Safety
+    /// They can be read until the request is done.
+    pub(super) unsafe fn send(
+        comm: &Comm,
+        start: *const u8,
+        bytes: usize,
+        to: Address,
+    ) -> Result<Self, MpiError> {
+        let (count, mut request) = (Self::count(bytes)?, Self::new(comm, false)?);
+        let mut done = 0;
+        call("send words", || {
+            // SAFETY: the array has one request; the caller says the rest.
+            unsafe {
+                let (comm, rank) = (comm.raw(), to_c_int(to.rank));
+                let done = &raw mut done;
+                ffi::conset_send_bytes(comm, request.raw, 0, start, count, rank, to.tag, done)
+            }
+        })?;
+        request.done = done != 0;
+        Ok(request)
+    }
+
+    /// Starts to receive bytes.
+    ///
+    /// # Safety
+    /// They can be written, and are not read, until the request is done or cancelled.
+    pub(super) unsafe fn receive(
+        comm: &Comm,
+        start: *mut u8,
+        bytes: usize,
+        from: Address,
+    ) -> Result<Self, MpiError> {
+        let (count, request) = (Self::count(bytes)?, Self::new(comm, true)?);
+        call("receive words", || {
+            // SAFETY: the array has one request; the caller says the rest.
+            unsafe {
+                let (comm, rank) = (comm.raw(), to_c_int(from.rank));
+                ffi::conset_receive_bytes(comm, request.raw, 0, start, count, rank, from.tag)
+            }
+        })?;
+        Ok(request)
+    }
+
+    pub(super) fn test(&mut self, tries: u32) -> Result<bool, MpiError> {
+        if !self.done {
+            let mut at = 0;
+            call("complete a message", || {
+                // SAFETY: the array has one request.
+                unsafe { ffi::conset_requests_test(self.raw, &raw mut at, 1, to_c_int(tries)) }
+            })?;
+            self.done = at == 1;
+        }
+        Ok(self.done)
+    }
+
+    /// The run has failed, of which all ranks have been told: completes the message from or to a rank, or cancels it.
+    pub(super) fn finish(&mut self, other: usize) {
+        if let Err(error) = self.try_to_finish(other) {
+            self.comm.abort_because(&error);
+        }
+    }
+
+    fn try_to_finish(&mut self, other: usize) -> Result<(), MpiError> {
+        let (since, mut backoff) = (Instant::now(), self.comm.backoff());
+        while !self.test(1)? {
+            if self.receives && since.elapsed() >= GRACE {
+                self.done = true;
+                return call("cancel a receive", || {
+                    // SAFETY: the array has one request, an active receive.
+                    unsafe { ffi::conset_requests_cancel(self.raw, 0, 1) }
+                });
+            }
+            // The other rank may wait for that.
+            self.comm.discard()?;
+            match backoff.wait() {
+                Waited::Briefly | Waited::Long => {}
+                Waited::Report(time) => self.comm.report_wait(&self.missing(time, other)),
+                Waited::TimedOut(time) => return Err(self.missing(time, other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, milliseconds: u64, other: usize) -> MpiError {
+        MpiError::Missing {
+            rank: self.comm.rank(),
+            milliseconds,
+            place: "a message after the run has failed".to_owned(),
+            awaited: vec![other],
+        }
+    }
+}
+
+impl Drop for BorrowedRequest {
+    fn drop(&mut self) {
+        if !self.done {
+            // Only a panic of the runtime comes here. The memory must not be used after it is freed.
+            self.comm.abort(101);
+        }
+        let _lock = lock();
+        // SAFETY: it is done, and the array is not used afterwards.
+        unsafe { ffi::conset_requests_free(self.raw) };
+    }
+}
