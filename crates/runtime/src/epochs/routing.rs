@@ -119,8 +119,8 @@ pub(crate) trait TakeLists {
     /// Takes bytes: owned, or those that a transport keeps in a buffer of its own.
     fn take(&mut self, source: usize, bytes: Cow<'_, [u8]>);
 
-    /// Memory for so many bytes, which the transport takes them to. It has written all of them when the
-    /// round ends, and uses the memory no more, even if the round fails.
+    /// Memory for so many bytes, into which the transport receives them. When the round ends without an
+    /// error it has written them all; after it has failed it does not use the memory either.
     fn room(&mut self, source: usize, bytes: usize) -> *mut u8;
 
     /// Takes the memory of a list that was sent.

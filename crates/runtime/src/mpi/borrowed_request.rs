@@ -2,9 +2,9 @@
 //! are to be.
 //!
 //! Whoever begins one completes it before the memory is used otherwise, also if the run fails
-//! meanwhile ([`BorrowedRequest::finish`]). A receive can be cancelled. A send can not: it waits until
-//! its target has received the message, or has learned of the failure and discards what it was sent
-//! ([`Comm::discard`]).
+//! meanwhile ([`BorrowedRequest::finish`]). A receive can be cancelled; a send cannot. It is waited for
+//! until its target has received the message, or has learned of the failure and discards what it was
+//! sent ([`Comm::discard`]).
 
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,8 @@ impl BorrowedRequest {
         Ok(self.done)
     }
 
-    /// The run has failed, of which all ranks have been told: completes the message from or to a rank, or cancels it.
+    /// The run has failed, of which all ranks have been told: completes the message from or to a rank,
+    /// or cancels it.
     pub(super) fn finish(&mut self, other: usize) {
         if let Err(error) = self.try_to_finish(other) {
             self.comm.abort_because(&error);
