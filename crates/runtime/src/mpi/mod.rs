@@ -66,7 +66,6 @@ mod message_layout;
 mod message_queue;
 mod mismatch;
 mod nonblocking;
-
 mod persistent_requests;
 mod port;
 mod rank_map;

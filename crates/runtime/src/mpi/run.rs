@@ -280,8 +280,8 @@ impl<'w> Rank<'w> {
                         ProgramOutcome::Aborted => {}
                     }
                 }
-                if let Some(error) = &*self.error.borrow() {
-                    return Err(error.clone());
+                if let Some(error) = self.stopped_by() {
+                    return Err(error);
                 }
             }
             self.messages.reap()?;
