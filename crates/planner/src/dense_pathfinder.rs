@@ -5,7 +5,7 @@
 //! route (`routes` finds the cheapest of all phases at once). Connections that overuse channels,
 //! links or agents are moved while the cost of overused resources rises (`negotiation`).
 //! Connections are sorted by length, latency included, and each phase expects those of nearly equal
-//! length (`shape`).
+//! length (`shape`). How many phases there are depends on the cells that most routes cross (`crowding`).
 //!
 //! Where conflicts remain in the end, connections leave their phases (`eviction`) and are planned
 //! again in phases of their own.
@@ -14,6 +14,7 @@
 //! Sets with an order or with required bandwidths or latencies are not supported.
 
 mod block;
+mod crowding;
 mod eviction;
 mod negotiation;
 mod routes;
@@ -45,6 +46,10 @@ pub struct DenseConfig {
     pub shaken: u32,
     /// The maximum number of passes.
     pub passes: u32,
+    /// The maximum number of passes behind them in which channels are negotiated alone.
+    pub channel_passes: u32,
+    /// The price of a channel in that of a load in these passes, at most.
+    pub channel_weight: u32,
     /// The share of the channels and of the links that is used, in 64ths, from which the number of
     /// phases is chosen.
     pub filled: [u32; 2],
@@ -55,20 +60,26 @@ pub struct DenseConfig {
     /// Sets are declined whose agents would send or receive more streams in a phase on average, in
     /// 16ths.
     pub agent_streams: u32,
+    /// Connections that make their phases long leave them for another phase if that gains so many times
+    /// what the phase costs.
+    pub least_gain: u64,
 }
 
 impl Default for DenseConfig {
     fn default() -> Self {
         Self {
             present: [8, 200],
-            present_growth: 6,
+            present_growth: 4,
             history: 10,
             shaken: 20,
-            passes: 35,
-            filled: [59, 60],
+            passes: 50,
+            channel_passes: 40,
+            channel_weight: 8,
+            filled: [60, 60],
             slack: 6,
             most_streams: 16,
             agent_streams: 15,
+            least_gain: 2,
         }
     }
 }
@@ -112,15 +123,11 @@ pub fn plan(
         return None;
     }
     let mut members: Vec<u32> = (0..to_u32(set.len())).collect();
-    let all = Sums::new(problem, &members);
+    let incoming = problem.incoming();
+    let mut all = Sums::new(problem, &members);
+    all.loads = crowding::loads(problem, &incoming);
     let (_, on_link) = counts(problem, config, &all, &all);
-    let context = Context {
-        problem,
-        config,
-        incoming: problem.incoming(),
-        clocks: lengths(problem, on_link),
-        seed,
-    };
+    let context = Context { problem, config, incoming, clocks: lengths(problem, on_link), seed };
     let (mut phases, mut work) = (Vec::new(), 0);
     while !members.is_empty() {
         members.sort_by_key(|&x| (Reverse(context.clocks[index(x)]), x));
@@ -141,7 +148,7 @@ pub fn plan(
         let late: Vec<Late> = blocks.par_iter().map(|block| context.late(block, cost)).collect();
         // Members that leave need at least one phase more.
         let gain: u64 = late.iter().map(|late| late.gain).sum();
-        if !members.is_empty() || gain > problem.switch + mean {
+        if !members.is_empty() || gain > (problem.switch + mean) * config.least_gain {
             let late = blocks.par_iter_mut().zip(late);
             members.par_extend(late.flat_map_iter(|(block, late)| block.remove(&late.members)));
         }
@@ -201,7 +208,7 @@ fn distribute(problem: &Problem<'_>, members: &[u32], phases: usize, blocks: &mu
     }
 }
 
-/// The streams of a phase, long ones first.
+/// The streams of a phase, those first that take the longest by themselves.
 fn streams(problem: &Problem<'_>, block: &Block, lane: usize) -> Vec<Stream> {
     let connections = problem.set.connections();
     let stream = |member: &Member| {
@@ -216,6 +223,10 @@ fn streams(problem: &Problem<'_>, block: &Block, lane: usize) -> Vec<Stream> {
     };
     let members = block.members.iter().filter(|member| member.lane == lane);
     let mut streams: Vec<Stream> = members.map(stream).collect();
-    streams.sort_by_key(|stream| (Reverse(stream.words), stream.connection));
+    let alone = |stream: &Stream| {
+        let clocks = problem.clocks(index(stream.connection));
+        clocks.until_received(stream.words, stream.cells.len() - 1)
+    };
+    streams.sort_by_cached_key(|stream| (Reverse(alone(stream)), stream.connection));
     streams
 }

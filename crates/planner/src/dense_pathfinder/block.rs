@@ -43,7 +43,9 @@ pub(super) struct Member {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prices {
     /// The price of a channel more than a cell has.
-    pub(super) present: i16,
+    pub(super) channel: i16,
+    /// The price of a load above the room of a link or port, for a quarter of a phase.
+    pub(super) load: i16,
     /// What is added to the history cost of an overused resource after each pass.
     pub(super) history: i16,
 }
@@ -66,12 +68,12 @@ pub(super) struct Block {
     pub(super) members: Vec<Member>,
 }
 
-/// The price of one more channel of a cell. It grows with the channels in use, so that free
+/// The price of one more channel of a cell, if one more than it has costs `over_price`. It grows with the channels in use, so that free
 /// channels remain everywhere.
-fn channel_price(uses: i16, history: i16, capacity: i16, present: i16) -> i16 {
+fn channel_price(uses: i16, history: i16, capacity: i16, over_price: i16) -> i16 {
     let over = uses.saturating_add(1).saturating_sub(capacity);
     history.saturating_add(if over > 0 {
-        over.saturating_mul(present)
+        over.saturating_mul(over_price)
     } else {
         3 * uses.max(0) / capacity
     })
@@ -207,7 +209,7 @@ impl Block {
         problem: &Problem<'_>,
         member: &Member,
         clocks: u64,
-        present: i16,
+        prices: Prices,
         add: bool,
     ) {
         let lane = member.lane;
@@ -218,7 +220,8 @@ impl Block {
             let uses = &mut self.channel_uses[cell][lane];
             *uses = uses.wrapping_add(one);
             let history = self.channel_history[cell][lane];
-            self.channel_prices[cell][lane] = channel_price(*uses, history, self.capacity, present);
+            self.channel_prices[cell][lane] =
+                channel_price(*uses, history, self.capacity, prices.channel);
         };
         change(problem.set.connections()[x].source.index());
         for &edge in &member.edges {
@@ -247,20 +250,28 @@ impl Block {
         self.channel_uses[cell][lane] > self.capacity
     }
 
-    /// Whether a resource of a member is overused.
-    pub(super) fn is_in_conflict(&self, problem: &Problem<'_>, member: &Member) -> bool {
-        let lane = member.lane;
-        let x = index(member.connection);
-        let crowded = |&edge: &u32| {
-            self.is_crowded(index(problem.head(index(edge))), lane)
-                || self.room[index(edge)][lane] < 0
-        };
-        self.is_crowded(problem.set.connections()[x].source.index(), lane)
-            || member.edges.iter().any(crowded)
-            || used_ports(problem, x).any(|port| self.room[port][lane] < 0)
+    /// Whether a cell of a member has more routes than channels.
+    pub(super) fn lacks_channels(&self, problem: &Problem<'_>, member: &Member) -> bool {
+        let source = problem.set.connections()[index(member.connection)].source.index();
+        let heads = member.edges.iter().map(|&edge| index(problem.head(index(edge))));
+        std::iter::once(source).chain(heads).any(|cell| self.is_crowded(cell, member.lane))
     }
 
-    /// Raises the history cost of overused resources, and sets the present price. Returns whether
+    /// Whether a resource of a member is overused.
+    pub(super) fn is_in_conflict(&self, problem: &Problem<'_>, member: &Member) -> bool {
+        let is_over = |resource: usize| self.room[resource][member.lane] < 0;
+        self.lacks_channels(problem, member)
+            || member.edges.iter().any(|&edge| is_over(index(edge)))
+            || used_ports(problem, index(member.connection)).any(is_over)
+    }
+
+    /// Whether any cell has more routes than channels.
+    pub(super) fn is_any_crowded(&self) -> bool {
+        let lanes = self.lanes();
+        self.channel_uses.iter().any(|uses| uses[..lanes].iter().any(|&uses| uses > self.capacity))
+    }
+
+    /// Raises the history cost of overused resources, and sets the prices of channels. Returns whether
     /// a resource is overused.
     pub(super) fn learn(&mut self, prices: Prices) -> bool {
         let mut is_overused = false;
@@ -277,7 +288,7 @@ impl Block {
                     raise(history, uses - self.capacity);
                 }
                 self.channel_prices[cell][lane] =
-                    channel_price(uses, *history, self.capacity, prices.present);
+                    channel_price(uses, *history, self.capacity, prices.channel);
             }
         }
         for (room, history) in self.room.iter().zip(&mut self.load_history) {
@@ -291,11 +302,11 @@ impl Block {
     }
 }
 
-/// What a load above the room of a link or port costs: for a quarter of a phase as much as a
-/// channel. (The product is below 2^15, because the present price is at most 256.)
+/// What a load above the room of a link or port costs. (The product is below 2^15, because the price is
+/// at most 256.)
 #[inline]
-fn over_price(over: i16, present: i16) -> i16 {
-    (over.clamp(0, FULL - 1) >> 3).wrapping_mul(present) >> 5
+fn over_price(over: i16, price: i16) -> i16 {
+    (over.clamp(0, FULL - 1) >> 3).wrapping_mul(price) >> 5
 }
 
 /// The ports of a connection as resources: edges come before ports.

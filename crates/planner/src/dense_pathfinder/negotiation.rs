@@ -33,23 +33,18 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// Negotiates until no resource is overused, or for so much work. Returns the work done.
+    ///
+    /// A cell with too many routes forces some of them into another phase, while a link that is busy for
+    /// too long only makes its phase longer. So at last, channels are negotiated alone.
     pub(super) fn negotiate(&self, blocks: &mut [Block], budget: u64) -> u64 {
         let mut work = 0;
-        for pass in 0..self.config.passes {
-            let prices = self.prices(pass);
-            let start = index(if blocks.len() > 2 { pass % 2 } else { 0 });
-            let (first, rest) = blocks.split_at_mut(start);
-            let ranges: Vec<&mut [Block]> =
-                std::iter::once(first).chain(rest.chunks_mut(2)).collect();
-            let done: Vec<u64> = ranges
-                .into_par_iter()
-                .enumerate()
-                .map(|(row, range)| {
-                    let stream = (u64::from(pass) << 32) + to_u64(row);
-                    RangePass::new(self, prices, stream).run(range)
-                })
-                .collect();
-            work += done.iter().sum::<u64>();
+        let DenseConfig { passes, channel_passes, .. } = *self.config;
+        for pass in 0..passes + channel_passes {
+            let only_channels = pass >= passes;
+            if only_channels && !blocks.iter().any(Block::is_any_crowded) {
+                break;
+            }
+            work += self.pass(blocks, pass, only_channels);
             let next = self.prices(pass + 1);
             let over: Vec<bool> = blocks.par_iter_mut().map(|b| b.learn(next)).collect();
             let is_over = work >= budget || self.problem.interrupt.is_requested();
@@ -60,14 +55,32 @@ impl Context<'_> {
         work
     }
 
+    /// A pass over all blocks; with `only_channels`, over the members that lack channels. Returns the
+    /// work done.
+    fn pass(&self, blocks: &mut [Block], pass: u32, only_channels: bool) -> u64 {
+        let prices = self.prices(pass);
+        let start = index(if blocks.len() > 2 { pass % 2 } else { 0 });
+        let (first, rest) = blocks.split_at_mut(start);
+        let ranges: Vec<&mut [Block]> = std::iter::once(first).chain(rest.chunks_mut(2)).collect();
+        let run = |(row, range): (usize, &mut [Block])| {
+            let stream = (u64::from(pass) << 32) + to_u64(row);
+            RangePass::new(self, prices, only_channels, stream).run(range)
+        };
+        ranges.into_par_iter().enumerate().map(run).sum()
+    }
+
     /// The prices of a pass.
     fn prices(&self, pass: u32) -> Prices {
         let [first, most] = self.config.present.map(u64::from);
         let growth = u64::from(self.config.present_growth);
         let grown = (0..pass).fold(first << 16, |price, _| price + price * growth / 64);
         let small = |price: u64| i16::try_from(price).unwrap_or(i16::MAX);
+        let load = small((grown >> 16).min(most)).min(PRESENT_LIMIT);
+        let only_channels = (pass + 1).saturating_sub(self.config.passes);
+        let weight = small((1 + only_channels).min(self.config.channel_weight).into());
         Prices {
-            present: small((grown >> 16).min(most)).min(PRESENT_LIMIT),
+            channel: load.saturating_mul(weight),
+            load,
             history: small(self.config.history.into()),
         }
     }
@@ -77,6 +90,8 @@ impl Context<'_> {
 struct RangePass<'a> {
     context: &'a Context<'a>,
     prices: Prices,
+    /// Only the members that lack channels move.
+    only_channels: bool,
     rng: ChaCha8Rng,
     search: RouteSearch,
     /// Scratch: a route.
@@ -84,11 +99,11 @@ struct RangePass<'a> {
 }
 
 impl<'a> RangePass<'a> {
-    fn new(context: &'a Context<'a>, prices: Prices, stream: u64) -> Self {
+    fn new(context: &'a Context<'a>, prices: Prices, only_channels: bool, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(context.seed);
         rng.set_stream(stream);
         let search = RouteSearch::new(context.problem.cell_count());
-        Self { context, prices, rng, search, route: Vec::new() }
+        Self { context, prices, only_channels, rng, search, route: Vec::new() }
     }
 
     /// Places the members without a place or in conflict, and a few others, in random order.
@@ -99,7 +114,8 @@ impl<'a> RangePass<'a> {
         }
         let mut open = Vec::new();
         for (at, (row, member)) in members.iter().enumerate() {
-            let is_shaken = self.rng.random_range(0..self.context.config.shaken) == 0;
+            let is_shaken =
+                !self.only_channels && self.rng.random_range(0..self.context.config.shaken) == 0;
             if is_shaken || !self.may_stay(&blocks[*row], member) {
                 open.push((at, is_shaken));
             }
@@ -124,16 +140,21 @@ impl<'a> RangePass<'a> {
 
     /// Whether a member has a place without a conflict.
     fn may_stay(&self, block: &Block, member: &Member) -> bool {
-        member.is_placed && !block.is_in_conflict(self.context.problem, member)
+        let problem = self.context.problem;
+        let in_conflict = match self.only_channels {
+            true => block.lacks_channels(problem, member),
+            false => block.is_in_conflict(problem, member),
+        };
+        member.is_placed && !in_conflict
     }
 
     /// Gives a member the cheapest phase and route, and returns the row of its block.
     fn place(&mut self, blocks: &mut [Block], row: usize, member: &mut Member) -> usize {
         let Context { problem, incoming, clocks, .. } = self.context;
         let x = index(member.connection);
-        let present = self.prices.present;
+        let present = self.prices.load;
         if member.is_placed {
-            blocks[row].book(problem, member, clocks[x], present, false);
+            blocks[row].book(problem, member, clocks[x], self.prices, false);
         }
         self.search.aim(problem, incoming, x);
         let mut best: Option<(i16, usize, usize)> = None;
@@ -162,7 +183,7 @@ impl<'a> RangePass<'a> {
         let (_, row, lane) = best.expect("there are blocks");
         (member.lane, member.is_placed) = (lane, true);
         member.edges.clone_from(&self.route);
-        blocks[row].book(problem, member, clocks[x], present, true);
+        blocks[row].book(problem, member, clocks[x], self.prices, true);
         row
     }
 }

@@ -98,6 +98,24 @@ impl RouteSearch {
         self.prices[self.cells.len() - 1]
     }
 
+    /// Stores in `route` the cells of the cheapest route, from the target to the source, by the prices of
+    /// cells.
+    pub(super) fn cheapest(&self, price: impl Fn(u32) -> u64, route: &mut Vec<u32>) {
+        let mut totals: Vec<(u64, usize)> = vec![(price(self.cells[0]), 0)];
+        for row in 1..self.cells.len() {
+            let tails = self.edges_into(row).iter().map(|&(tail, _)| index(tail));
+            let (least, tail) = tails.map(|tail| (totals[tail].0, tail)).min().unwrap_or_default();
+            totals.push((least + price(self.cells[row]), tail));
+        }
+        route.clear();
+        let mut row = self.cells.len() - 1;
+        route.push(self.cells[row]);
+        while row > 0 {
+            row = totals[row].1;
+            route.push(self.cells[row]);
+        }
+    }
+
     /// Stores in `route` the edges of the cheapest route in a lane of the block searched last; of
     /// equal ones a random one.
     pub(super) fn trace(

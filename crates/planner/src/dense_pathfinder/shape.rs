@@ -9,6 +9,10 @@ use conset_ir::convert::{index, to_u64};
 use super::DenseConfig;
 use crate::problem::Problem;
 
+/// If the busiest cell has more than the average load by less than this fraction of it, one in so many, it
+/// only looks so because loads are whole numbers.
+const EVEN: u64 = 32;
+
 /// What a phase is made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseShape {
@@ -28,6 +32,8 @@ pub(super) struct Sums {
     /// Clocks of streams.
     clocks: u128,
     connections: u64,
+    /// The load of the busiest cell and the average load ([`super::crowding`]); none if unknown.
+    pub(super) loads: (u64, u64),
 }
 
 impl Sums {
@@ -87,10 +93,15 @@ pub(super) fn counts(
 fn phases(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
     let machine = u128::from(problem.channels) * u128::from(to_u64(problem.cell_count()));
     let by_total = (u128::from(all.channels) << 20) / machine.max(1);
+    let (busiest, average) = all.loads;
+    let by_cell = match busiest > average + average / EVEN {
+        true => by_total * u128::from(busiest) / u128::from(average.max(1)),
+        false => by_total,
+    };
     let bound = u128::from(problem.bounds.phases) << 20;
     // Unless it is only rounded up, a bound above the total of the channels is that of a part of
     // the machine.
-    let whole = if bound > by_total + (1 << 20) { bound } else { by_total };
+    let whole = if bound > by_total + (1 << 20) { bound.max(by_cell) } else { by_cell };
     whole * u128::from(sums.channels) / u128::from(all.channels.max(1))
 }
 
