@@ -47,3 +47,33 @@ pub(super) fn loads(problem: &Problem<'_>, incoming: &Incoming) -> (u64, u64) {
     }
     (loads.into_iter().max().unwrap_or(0), channels.div_ceil(cells))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use conset_ir::{CellId, Connection, ConnectionSet, Machine};
+    use conset_partition_route::bounds;
+
+    use super::*;
+
+    /// The greatest load of all pairs of a machine over the average, in per cent.
+    fn unevenness(spec: &str) -> u64 {
+        let machine = Arc::new(Machine::from_spec(spec).unwrap());
+        let cells = || machine.cells();
+        let pairs = cells().flat_map(|a| cells().filter(move |&b| a != b).map(move |b| (a, b)));
+        let connections = pairs.map(|(a, b): (CellId, CellId)| Connection::new(a, b, 1)).collect();
+        let set = Arc::new(ConnectionSet::new("all", connections).unwrap());
+        let bounds = bounds::bounds(&machine, &set).unwrap().summary();
+        let problem = Problem::new(&machine, &set, bounds).unwrap();
+        let (busiest, average) = loads(&problem, &problem.incoming());
+        busiest * 100 / average
+    }
+
+    #[test]
+    fn middles_of_meshes_are_crowded() {
+        assert!(unevenness("torus:7x6") <= 102);
+        let mesh = unevenness("mesh:8x8");
+        assert!((105..112).contains(&mesh), "{mesh}");
+    }
+}
