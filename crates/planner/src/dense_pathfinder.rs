@@ -53,6 +53,8 @@ pub struct DenseConfig {
     /// The share of the channels and of the links that is used, in 64ths, from which the number of
     /// phases is chosen.
     pub filled: [u32; 2],
+    /// The share of the channels of the busiest cells that is used, in 64ths, if loads are uneven.
+    pub uneven_filled: u32,
     /// The share by which a phase may be longer than expected, in 64ths.
     pub slack: u32,
     /// The maximum number of streams that a link carries in a phase, one after the other.
@@ -76,6 +78,7 @@ impl Default for DenseConfig {
             channel_passes: 40,
             channel_weight: 8,
             filled: [60, 60],
+            uneven_filled: 58,
             slack: 6,
             most_streams: 16,
             agent_streams: 15,

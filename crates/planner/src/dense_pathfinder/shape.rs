@@ -48,6 +48,12 @@ impl Sums {
         }
         sums
     }
+
+    /// Whether the busiest cell has considerably more than the average load.
+    fn are_uneven(&self) -> bool {
+        let (busiest, average) = self.loads;
+        busiest > average + average / EVEN
+    }
 }
 
 /// The clocks of the stream of a connection on a link that it does not share.
@@ -74,12 +80,13 @@ pub(super) fn counts(
     sums: &Sums,
 ) -> (u64, u64) {
     let mean = (sums.clocks / u128::from(sums.connections.max(1))).max(1);
-    let [channels, links] = config.filled.map(u128::from);
-    let by_channels = phases(problem, all, sums) * 64 / channels;
+    let [channels, links] = config.filled;
+    let channels = if all.are_uneven() { config.uneven_filled } else { channels };
+    let by_channels = phases(problem, all, sums) * 64 / u128::from(channels);
     let busy = busy(problem, all, sums);
     // The phases, in 2^20ths, in which links carry so many streams of average length.
     let count = |streams: u32| {
-        let by_links = (busy << 20) * 64 / (mean * u128::from(streams) * links);
+        let by_links = (busy << 20) * 64 / (mean * u128::from(streams * links));
         by_channels.max(by_links).max(1 << 20)
     };
     let time =
@@ -94,7 +101,7 @@ fn phases(problem: &Problem<'_>, all: &Sums, sums: &Sums) -> u128 {
     let machine = u128::from(problem.channels) * u128::from(to_u64(problem.cell_count()));
     let by_total = (u128::from(all.channels) << 20) / machine.max(1);
     let (busiest, average) = all.loads;
-    let by_cell = match busiest > average + average / EVEN {
+    let by_cell = match all.are_uneven() {
         true => by_total * u128::from(busiest) / u128::from(average.max(1)),
         false => by_total,
     };
