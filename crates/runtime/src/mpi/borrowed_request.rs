@@ -87,6 +87,11 @@ impl BorrowedRequest {
         Ok(request)
     }
 
+    /// Whether it was seen done.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
     pub(super) fn test(&mut self, tries: u32) -> Result<bool, MpiError> {
         if !self.done {
             let mut at = 0;

@@ -51,6 +51,7 @@ mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
+mod body_messages;
 mod borrowed_request;
 mod broadcast;
 mod byte_requests;

@@ -34,6 +34,7 @@ use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, Direction, Image};
 
 use super::backoff::{Backoff, Waited};
+use super::body_messages::{Bodies, Body};
 use super::comm::Comm;
 use super::message_layout::{
     ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Messages, PassedRun, Peer, SendClass,
@@ -41,6 +42,7 @@ use super::message_layout::{
 };
 use super::rank_map::RankMap;
 use super::raw_requests::PersistentRequests;
+use super::run::Rank;
 use crate::call::{Call, MARK_BITS, describe_mark};
 use crate::error::MpiError;
 use crate::port::{ArrivedRows, By, RawWords, ReadFn, WireBuffers};
@@ -86,6 +88,15 @@ struct CellExchange {
     /// Where the heads of messages are: to be sent, and that arrive, with their sources.
     heads: Vec<usize>,
     arriving_heads: Vec<(usize, CellId)>,
+    /// The bodies, which are the first sends and the last receives.
+    leaving_bodies: Vec<Body>,
+    arriving_bodies: Vec<Body>,
+}
+
+impl CellExchange {
+    fn has_bodies(&self) -> bool {
+        !self.leaving_bodies.is_empty() || !self.arriving_bodies.is_empty()
+    }
 }
 
 /// How far a cell is.
@@ -122,7 +133,10 @@ pub(super) struct PersistentExchange {
     size: usize,
     cells: Vec<CellExchange>,
     requests: Vec<RefCell<PersistentRequests>>,
+    /// By row, the bodies that are under way in rows.
+    bodies: Vec<RefCell<Bodies>>,
     progress: RefCell<Vec<ExchangeProgress>>,
+    comm: Comm,
 }
 
 /// The connections of a cell, ascending.
@@ -158,7 +172,9 @@ impl PersistentExchange {
             size,
             cells: Vec::new(),
             requests: Vec::new(),
+            bodies: Vec::new(),
             progress: RefCell::default(),
+            comm: comm.clone(),
         };
         for ((&cell, bundles), (sends, departures, targets)) in
             cells.iter().zip(&arriving).zip(sends)
@@ -173,6 +189,7 @@ impl PersistentExchange {
                 &|at| sends.classes[at] == SendClass::Immediate,
             )?;
             exchange.requests.push(RefCell::new(requests));
+            exchange.bodies.push(RefCell::default());
             let (departures, arrivals, passed) = match plan.passes_on() {
                 true => pass_on(stages, departures, arrivals),
                 false => (departures, arrivals, Vec::new()),
@@ -189,6 +206,8 @@ impl PersistentExchange {
                 passed,
                 heads: sends.heads.iter().map(|head| head.0).collect(),
                 arriving_heads: receives.heads,
+                leaving_bodies: sends.bodies,
+                arriving_bodies: receives.bodies,
             });
             let progress =
                 ExchangeProgress { sent: vec![0; stages], ..ExchangeProgress::default() };
@@ -227,13 +246,57 @@ impl PersistentExchange {
         &self,
         row: usize,
         call: Numbered,
+        fill: impl FnMut(&WordRun, &mut [u8]),
+    ) -> Result<(), MpiError> {
+        if self.cells[row].has_bodies() {
+            let requests = &mut *self.requests[row].borrow_mut();
+            let bodies = self.posted(row, requests)..requests.receives();
+            self.post(row, requests)?;
+            requests.start(bodies)?;
+        }
+        self.start_from(row, call, 0, fill)
+    }
+
+    /// The same with a row for each connection of the cell that leaves it and for each that arrives.
+    ///
+    /// # Safety
+    /// The rows are as long as the connections. Until [`PersistentExchange::poll`] is done, or the
+    /// exchange was abandoned, all can be read, and those that arrive can be written and are not used
+    /// otherwise.
+    pub(super) unsafe fn start_rows(
+        &self,
+        row: usize,
+        call: Numbered,
+        (outgoing, incoming): (&[RawWords], &[RawWords]),
+    ) -> Result<(), MpiError> {
+        let exchange = &self.cells[row];
+        if exchange.has_bodies() {
+            let bodies = &mut *self.bodies[row].borrow_mut();
+            // SAFETY: the promise of the caller.
+            unsafe {
+                bodies.begin(&self.comm, &exchange.arriving_bodies, incoming)?;
+                bodies.begin(&self.comm, &exchange.leaving_bodies, outgoing)?;
+            }
+        }
+        self.start_from(row, call, exchange.leaving_bodies.len(), |run, wire| {
+            if !run.is_body {
+                // SAFETY: the row can be read, and the run is a part of it.
+                copy_bytes(wire, unsafe { outgoing[run.slot].bytes(&run.words) });
+            }
+        })
+    }
+
+    /// Begins an exchange without its first `skipped` sends.
+    fn start_from(
+        &self,
+        row: usize,
+        call: Numbered,
+        skipped: usize,
         mut fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
         let (exchange, size) = (&self.cells[row], self.size);
         let requests = &mut *self.requests[row].borrow_mut();
-        if !requests.is_receiving() {
-            requests.start(0..requests.receives())?;
-        }
+        self.post(row, requests)?;
         let buffer = requests.outgoing();
         for &at in &exchange.heads {
             head(call).write_to(&mut buffer[at * size..][..HEAD_BYTES]);
@@ -246,14 +309,29 @@ impl PersistentExchange {
         progress.call = call;
         (progress.stage, progress.received, progress.left) = (0, 0, requests.receives());
         if let Some(first) = exchange.stages.first() {
-            requests.start_sends(first.sends.clone(), first.immediate)?;
+            let Range { start, end } = first.sends;
+            requests.start_sends(start + skipped..end, first.immediate)?;
             progress.sent[0] = progress.begun;
         }
         Ok(())
     }
 
+    /// Starts the receives of the next exchange but those of bodies, unless that was done before.
+    fn post(&self, row: usize, requests: &mut PersistentRequests) -> Result<(), MpiError> {
+        if requests.is_receiving() {
+            return Ok(());
+        }
+        requests.start(0..self.posted(row, requests))
+    }
+
+    /// Number of receives that are not of bodies.
+    fn posted(&self, row: usize, requests: &PersistentRequests) -> usize {
+        requests.receives() - self.cells[row].arriving_bodies.len()
+    }
+
     /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
-    /// everything sent but for short messages that MPI has.
+    /// everything sent but for short messages that MPI has. Of bodies that are in rows, the
+    /// persistent requests are inactive, which count as done.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let exchange = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
@@ -262,7 +340,8 @@ impl PersistentExchange {
         while let Some(stage) = exchange.stages.get(all[row].stage) {
             let own = &mut all[row];
             let done = requests.test(&mut own.received, stage.receives, tries)?
-                && requests.test(&mut own.left, stage.urgent, tries)?;
+                && requests.test(&mut own.left, stage.urgent, tries)?
+                && (!exchange.has_bodies() || self.bodies[row].borrow_mut().test(tries)?);
             let at = own.stage;
             if !done || stage.sources.iter().any(|source| all[source.row].sent[at] < begun) {
                 return Ok(false);
@@ -350,8 +429,18 @@ impl PersistentExchange {
     fn end(&self, row: usize) -> Result<(), MpiError> {
         let progress = &mut self.progress.borrow_mut()[row];
         progress.ended = progress.begun;
-        let requests = &mut *self.requests[row].borrow_mut();
-        requests.start(0..requests.receives())
+        self.post(row, &mut self.requests[row].borrow_mut())
+    }
+
+    /// Forgets the bodies of a cell whose exchange is done, or was never begun. Ends the job if some
+    /// are under way.
+    pub(super) fn clear_bodies(&self, row: usize) {
+        self.bodies[row].borrow_mut().clear();
+    }
+
+    /// The run has failed during an exchange of a cell: no words of its program are under way any more.
+    pub(super) fn abandon(&self, row: usize, rank: &Rank<'_>) {
+        self.bodies[row].borrow_mut().abandon(rank);
     }
 
     /// What has arrived must be of the call that this cell makes. A source on the same rank has
@@ -409,6 +498,7 @@ impl PersistentExchange {
         let open = requests.unfinished(received..stage.receives.max(received)).into_iter();
         let open = open.chain(requests.unfinished(left..stage.urgent.max(left)));
         let mut awaited: Vec<Peer> = open.map(|at| exchange.ends[at]).collect();
+        awaited.extend(self.bodies[row].borrow().awaited());
         let late = stage.sources.iter().filter(|source| progress[source.row].sent[at] < begun);
         awaited.extend(late.map(|source| Peer {
             direction: Direction::Receive,
