@@ -10,6 +10,7 @@ mod flights;
 mod library;
 #[path = "../common/library_cases.rs"]
 mod library_cases;
+mod long_rows;
 mod reductions;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
@@ -53,6 +54,8 @@ pub(crate) const CASES: &[Case] = &[
     good("messages_arrive", messages_arrive),
     from_one(good("epochs_as_sequential", epochs::as_sequential)),
     good("long_lists_of_failed_runs", epochs::long_lists_of_failed_runs),
+    from_one(good("long_rows_in_all_ways", long_rows::in_all_ways)),
+    from_two(good("long_rows_of_failed_runs", long_rows::of_failed_runs)),
     from_one(good("sized_exchanges", epochs::sized)),
     failing("sized_otherwise", &["has words of", "this cell of"], epochs::sized_otherwise),
     failing(
