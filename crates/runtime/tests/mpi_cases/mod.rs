@@ -170,6 +170,7 @@ pub(crate) const CASES: &[Case] = &[
         failures::error_of_a_cell,
     ),
     Case { time_out: Some("0"), ..failing("slow_cell_is_reported", SLOW, failures::slow_cell) },
+    Case { time_out: Some("0"), ..failing("slow_target_of_a_row", SLOW, long_rows::slow_target) },
     bad(
         "missing_rank",
         &["for rank 3", "comparison of images", "ends the job"],
