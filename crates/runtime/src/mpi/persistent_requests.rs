@@ -34,11 +34,12 @@ use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, Direction, Image};
 
 use super::backoff::{Backoff, Waited};
-use super::body_messages::{Bodies, Body};
+use super::body_messages::Bodies;
+use super::cell_exchange::CellExchange;
 use super::comm::Comm;
 use super::message_layout::{
-    ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Messages, PassedRun, Peer, SendClass,
-    TagAllocator, WordRun, layout_receives, layout_sends, pass_on, tagged_bundles,
+    ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Peer, SendClass, TagAllocator, WordRun,
+    layout_receives, layout_sends, tagged_bundles,
 };
 use super::rank_map::RankMap;
 use super::raw_requests::PersistentRequests;
@@ -55,48 +56,6 @@ pub(super) struct ExchangeKey {
     pub(super) by: By,
     /// Bytes of a word.
     pub(super) size: usize,
-}
-
-/// A stage of one cell.
-struct CellStage {
-    /// Its sends among the requests: first those up to `urgent`, which must be done before the next
-    /// stage or the end; then, from `immediate` on, those that are no persistent requests.
-    sends: Range<usize>,
-    urgent: usize,
-    immediate: usize,
-    /// Where its receives end, counted from the first stage on.
-    receives: usize,
-    sources: Vec<LocalSource>,
-}
-
-/// The exchange of one cell.
-struct CellExchange {
-    stages: Vec<CellStage>,
-    /// What each request is for: receives first, then sends.
-    ends: Vec<Peer>,
-    /// Rows of the targets on this rank.
-    targets: Vec<usize>,
-    /// In buffer order, and by connection and first word.
-    departures: Vec<WordRun>,
-    arrivals: Vec<WordRun>,
-    /// Connections that end at the cell.
-    incoming: usize,
-    /// Every arrival is a whole connection.
-    whole: bool,
-    /// By stage, the words to be copied before its sends; no stages if the cell passes on nothing.
-    passed: Vec<Vec<PassedRun>>,
-    /// Where the heads of messages are: to be sent, and that arrive, with their sources.
-    heads: Vec<usize>,
-    arriving_heads: Vec<(usize, CellId)>,
-    /// The bodies, which are the first sends and the last receives.
-    leaving_bodies: Vec<Body>,
-    arriving_bodies: Vec<Body>,
-}
-
-impl CellExchange {
-    fn has_bodies(&self) -> bool {
-        !self.leaving_bodies.is_empty() || !self.arriving_bodies.is_empty()
-    }
 }
 
 /// How far a cell is.
@@ -190,25 +149,15 @@ impl PersistentExchange {
             )?;
             exchange.requests.push(RefCell::new(requests));
             exchange.bodies.push(RefCell::default());
-            let (departures, arrivals, passed) = match plan.passes_on() {
-                true => pass_on(stages, departures, arrivals),
-                false => (departures, arrivals, Vec::new()),
-            };
-            let is_whole = |run: &WordRun| run.words == (0..index(set.get(run.connection).words));
-            exchange.cells.push(CellExchange {
-                stages: cell_stages(plan.is_strict(), &receives, &sends, sources),
-                ends: receives.ends.iter().chain(&sends.ends).copied().collect(),
-                targets,
-                whole: arrivals.iter().all(is_whole),
-                incoming: inn(cell).len(),
-                departures,
-                arrivals,
-                passed,
-                heads: sends.heads.iter().map(|head| head.0).collect(),
-                arriving_heads: receives.heads,
-                leaving_bodies: sends.bodies,
-                arriving_bodies: receives.bodies,
-            });
+            let whole = |id| index(set.get(id).words);
+            let cell = CellExchange::new(
+                &plan,
+                (sends, departures, targets),
+                (receives, arrivals, sources),
+                inn(cell).len(),
+                whole,
+            );
+            exchange.cells.push(cell);
             let progress =
                 ExchangeProgress { sent: vec![0; stages], ..ExchangeProgress::default() };
             exchange.progress.get_mut().push(progress);
@@ -520,26 +469,4 @@ impl PersistentExchange {
         let late = self.cells[row].targets.iter().filter(|&&target| progress[target].ended < begun);
         late.map(|&target| cells[target]).chain(remote).collect()
     }
-}
-
-/// The stages of a cell.
-fn cell_stages(
-    strict: bool,
-    receives: &Messages,
-    sends: &Messages,
-    sources: Vec<Vec<LocalSource>>,
-) -> Vec<CellStage> {
-    let first = receives.messages.len();
-    let stage = |(stage, sources): (usize, Vec<LocalSource>)| {
-        let own = sends.of_stage(stage);
-        let urgent = if strict { own.end } else { sends.end_of(stage, SendClass::Long) };
-        CellStage {
-            sends: first + own.start..first + own.end,
-            urgent: first + urgent,
-            immediate: first + sends.end_of(stage, SendClass::Short),
-            receives: receives.of_stage(stage).end,
-            sources,
-        }
-    };
-    sources.into_iter().enumerate().map(stage).collect()
 }
