@@ -55,7 +55,11 @@ pub(crate) const CASES: &[Case] = &[
     from_one(good("epochs_as_sequential", epochs::as_sequential)),
     good("long_lists_of_failed_runs", epochs::long_lists_of_failed_runs),
     from_one(good("long_rows_in_all_ways", long_rows::in_all_ways)),
-    from_two(good("long_rows_of_failed_runs", long_rows::of_failed_runs)),
+    failing(
+        "long_rows_of_failed_runs",
+        &["it has not come", "it comes late", "it goes away", "words of 4 bytes", "exchange of t"],
+        long_rows::of_failed_runs,
+    ),
     from_one(good("sized_exchanges", epochs::sized)),
     failing("sized_otherwise", &["has words of", "this cell of"], epochs::sized_otherwise),
     failing(
