@@ -12,7 +12,7 @@
 //!
 //! Where cells pass on words, these are copied before a stage from the buffer in which they arrived
 //! to the one from which they leave. No wait is in the order of a list, and all receives are started
-//! in advance, so nothing depends on how many words MPI buffers.
+//! before anything is waited for, so nothing depends on how many words MPI buffers.
 //!
 //! There is an exchange for each size of words in which a set is exchanged, so that words travel in
 //! as many bytes as they have.
@@ -21,6 +21,12 @@
 //! its location ([`crate::call`]). A cell compares it with its own before it reads
 //! a word, so that words of another call are never accepted. The words are packed anyway, so the
 //! head takes no additional copy; 24 bits of the number are sent.
+//!
+//! The words of a long connection can be a message without a head, its *body*, and the head a message of
+//! its own. If the words are in rows, bodies leave from the rows and arrive in them
+//! ([`PersistentExchange::start_rows`], [`super::body_messages`]). How the next exchange passes them is not
+//! known in advance, so each exchange starts their receives itself, before it sends. Heads are compared
+//! before an exchange returns: if it fails, words of another call may be in the rows.
 //!
 //! Short messages may still be on their way when an exchange finishes, because MPI has buffered
 //! them. A cell that starts its next exchange waits for these sends
@@ -279,8 +285,8 @@ impl PersistentExchange {
     }
 
     /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
-    /// everything sent but for short messages that MPI has. Of bodies that are in rows, the
-    /// persistent requests are inactive, which count as done.
+    /// everything sent but for short messages that MPI has. The
+    /// persistent requests of bodies that are in rows are inactive, and count as done.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let exchange = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
