@@ -347,18 +347,19 @@ int conset_request_done(struct conset_requests *r, int at, int *done)
     return MPI_Request_get_status(r->handles[at], done, MPI_STATUS_IGNORE);
 }
 
-/* The same for bytes, in any place of the array. *done: the send is done, as short ones are. */
+/* A message of words of so many bytes, in any place of the array. *done: the send is done, as short ones
+ * are. */
 
-int conset_send_bytes(struct conset_comm *c, struct conset_requests *r, int at, const void *bytes,
-                      int count, int peer, int tag, int *done)
+int conset_send_row(struct conset_comm *c, struct conset_requests *r, int at, const void *words,
+                    int count, int bytes, int peer, int tag, int *done)
 {
-    int code = MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+    int code = MPI_Isend(words, count, conset_type_of(bytes), peer, tag, c->comm, &r->handles[at]);
     *done = 0;
     return code == MPI_SUCCESS ? MPI_Test(&r->handles[at], done, MPI_STATUS_IGNORE) : code;
 }
 
-int conset_receive_bytes(struct conset_comm *c, struct conset_requests *r, int at, void *bytes,
-                         int count, int peer, int tag)
+int conset_receive_row(struct conset_comm *c, struct conset_requests *r, int at, void *words,
+                       int count, int bytes, int peer, int tag)
 {
-    return MPI_Irecv(bytes, count, MPI_BYTE, peer, tag, c->comm, &r->handles[at]);
+    return MPI_Irecv(words, count, conset_type_of(bytes), peer, tag, c->comm, &r->handles[at]);
 }

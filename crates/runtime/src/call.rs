@@ -1,8 +1,8 @@
 //! The collective calls of programs: the operation, the source location, the round.
 //!
 //! All cells make the same collective calls in the same order. If a cell skips one or repeats one,
-//! its next exchange of the set would deliver the words of another round. Before a word is read,
-//! transports therefore compare the number of the call among the calls of its cell, its operation,
+//! its next exchange of the set would deliver the words of another round. Before an exchange
+//! returns, transports therefore compare the number of the call among the calls of its cell, its operation,
 //! and its *mark*: the bytes of its words, and a hash of the source location and of the round that
 //! the program has set ([`crate::Cell::set_round`]), together 40 bits.
 //!

@@ -213,7 +213,7 @@ impl<'w> Cell<'w> {
     ///
     /// # Errors
     /// No such set, buffers that do not fit it, or an image that would not deliver every word
-    /// exactly once.
+    /// exactly once. What the incoming buffers contain after an error is unspecified.
     #[track_caller]
     pub fn exchange<W: Word, S: AsRef<[W]>, R: AsMut<[W]>>(
         &mut self,

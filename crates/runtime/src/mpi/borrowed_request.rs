@@ -1,5 +1,5 @@
-//! A message of bytes in the memory of a program: MPI sends from where they are and writes where they
-//! are to be.
+//! A message in the memory of a program: MPI sends words from where they are and writes words where
+//! they are to be.
 //!
 //! Whoever begins one completes it before the memory is used otherwise, also if the run fails
 //! meanwhile ([`BorrowedRequest::finish`]). A receive can be cancelled; a send cannot. It is waited for
@@ -16,11 +16,17 @@ use super::ffi::{self, RawRequests, to_c_int};
 use super::message_queue::Address;
 use super::raw_requests::{WORDS_MAX, array};
 use crate::error::MpiError;
+use crate::port::RawWords;
 
-/// How long bytes have to arrive after the run has failed, before their receive is cancelled.
+/// The most bytes of a message that are copied into and out of the buffer of a message that is sent
+/// anyway. Another message costs about as much as copying so many bytes at both ends, so more are
+/// passed in place.
+pub(super) const COPIED_MOST: usize = 1 << 14;
+
+/// How long messages have to arrive after the run has failed, before their receives are cancelled.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A message of bytes in memory that this does not own.
+/// A message in memory that this does not own.
 pub(super) struct BorrowedRequest {
     comm: Comm,
     raw: *mut RawRequests,
@@ -33,57 +39,57 @@ impl BorrowedRequest {
         Ok(Self { comm: comm.clone(), raw: array(1)?, receives, done: false })
     }
 
-    fn count(bytes: usize) -> Result<std::ffi::c_int, MpiError> {
-        let found = to_u64(bytes);
+    fn count(row: RawWords) -> Result<std::ffi::c_int, MpiError> {
+        let found = to_u64(row.words);
         if found > WORDS_MAX {
-            return Err(MpiError::Limit { what: "bytes of a message", found, limit: WORDS_MAX });
+            return Err(MpiError::Limit { what: "words of a message", found, limit: WORDS_MAX });
         }
-        Ok(to_c_int(bytes))
+        Ok(to_c_int(row.words))
     }
 
-    /// Starts to send bytes.
+    /// Starts to send words.
     ///
     /// # Safety
     /// They can be read until the request is done.
-    pub(super) unsafe fn send(
-        comm: &Comm,
-        start: *const u8,
-        bytes: usize,
-        to: Address,
-    ) -> Result<Self, MpiError> {
-        let (count, mut request) = (Self::count(bytes)?, Self::new(comm, false)?);
+    pub(super) unsafe fn send(comm: &Comm, row: RawWords, to: Address) -> Result<Self, MpiError> {
+        let (count, mut request) = (Self::count(row)?, Self::new(comm, false)?);
         let mut done = 0;
         call("send words", || {
             // SAFETY: the array has one request; the caller says the rest.
             unsafe {
-                let (comm, rank) = (comm.raw(), to_c_int(to.rank));
-                let done = &raw mut done;
-                ffi::conset_send_bytes(comm, request.raw, 0, start, count, rank, to.tag, done)
+                let (comm, raw, rank) = (comm.raw(), request.raw, to_c_int(to.rank));
+                let (words, bytes, done) = (row.pointer, to_c_int(row.size), &raw mut done);
+                ffi::conset_send_row(comm, raw, 0, words, count, bytes, rank, to.tag, done)
             }
         })?;
         request.done = done != 0;
         Ok(request)
     }
 
-    /// Starts to receive bytes.
+    /// Starts to receive words.
     ///
     /// # Safety
     /// They can be written, and are not read, until the request is done or cancelled.
     pub(super) unsafe fn receive(
         comm: &Comm,
-        start: *mut u8,
-        bytes: usize,
+        row: RawWords,
         from: Address,
     ) -> Result<Self, MpiError> {
-        let (count, request) = (Self::count(bytes)?, Self::new(comm, true)?);
+        let (count, request) = (Self::count(row)?, Self::new(comm, true)?);
         call("receive words", || {
             // SAFETY: the array has one request; the caller says the rest.
             unsafe {
-                let (comm, rank) = (comm.raw(), to_c_int(from.rank));
-                ffi::conset_receive_bytes(comm, request.raw, 0, start, count, rank, from.tag)
+                let (comm, raw, rank) = (comm.raw(), request.raw, to_c_int(from.rank));
+                let (words, bytes) = (row.pointer, to_c_int(row.size));
+                ffi::conset_receive_row(comm, raw, 0, words, count, bytes, rank, from.tag)
             }
         })?;
         Ok(request)
+    }
+
+    /// Whether it was seen done.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
     }
 
     pub(super) fn test(&mut self, tries: u32) -> Result<bool, MpiError> {
@@ -98,18 +104,18 @@ impl BorrowedRequest {
         Ok(self.done)
     }
 
-    /// The run has failed, of which all ranks have been told: completes the message from or to a rank,
-    /// or cancels it.
-    pub(super) fn finish(&mut self, other: usize) {
-        if let Err(error) = self.try_to_finish(other) {
+    /// The run has failed, of which all ranks have been told at a time: completes the message from or to a
+    /// rank, or cancels it.
+    pub(super) fn finish(&mut self, other: usize, told: Instant) {
+        if let Err(error) = self.try_to_finish(other, told) {
             self.comm.abort_because(&error);
         }
     }
 
-    fn try_to_finish(&mut self, other: usize) -> Result<(), MpiError> {
-        let (since, mut backoff) = (Instant::now(), self.comm.backoff());
+    fn try_to_finish(&mut self, other: usize, told: Instant) -> Result<(), MpiError> {
+        let mut backoff = self.comm.backoff();
         while !self.test(1)? {
-            if self.receives && since.elapsed() >= GRACE {
+            if self.receives && told.elapsed() >= GRACE {
                 self.done = true;
                 return call("cancel a receive", || {
                     // SAFETY: the array has one request, an active receive.

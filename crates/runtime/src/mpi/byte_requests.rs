@@ -118,7 +118,8 @@ impl ByteRequests {
             // written, until it is seen done.
             unsafe {
                 let (comm, rank) = (self.comm.raw(), to_c_int(to.rank));
-                ffi::conset_send_bytes(comm, raw, at, start, count, rank, to.tag, &raw mut done)
+                let done = &raw mut done;
+                ffi::conset_send_row(comm, raw, at, start, count, 1, rank, to.tag, done)
             }
         })?;
         if done != 0 {
@@ -143,7 +144,7 @@ impl ByteRequests {
             // SAFETY: as above, and the bytes are not read either.
             unsafe {
                 let (comm, rank) = (self.comm.raw(), to_c_int(from.rank));
-                ffi::conset_receive_bytes(comm, raw, at, start, count, rank, from.tag)
+                ffi::conset_receive_row(comm, raw, at, start, count, 1, rank, from.tag)
             }
         })
     }

@@ -140,15 +140,14 @@ impl<'p, 'r> Transfer<'p, 'r> {
                     _ => {
                         let words =
                             if size == to.row.size { Vec::new() } else { resized(&to.row, size) };
-                        let start = match words.len() {
-                            0 => to.row.pointer.cast_const(),
-                            _ => words.as_ptr().cast(),
+                        let pointer = match words.len() {
+                            0 => to.row.pointer,
+                            _ => words.as_ptr().cast::<u8>().cast_mut(),
                         };
-                        let length = to.row.words * size;
+                        let row = RawWords { pointer, words: to.row.words, size };
                         // SAFETY: the caller of the pass says that the row can be read; the pass
                         // completes the request before it returns. Converted words are kept.
-                        let sent =
-                            unsafe { BorrowedRequest::send(&rank.comm, start, length, to.data)? };
+                        let sent = unsafe { BorrowedRequest::send(&rank.comm, row, to.data)? };
                         SendState::Moving(sent, words)
                     }
                 };
@@ -195,11 +194,10 @@ impl<'p, 'r> Transfer<'p, 'r> {
                     }
                     self.receives = ReceiveState::Done;
                 } else {
-                    let (start, length) = (from.row.pointer, from.bytes());
                     // SAFETY: the caller of the pass says that the row can be written; the pass
                     // completes or cancels the request before it returns.
                     let request =
-                        unsafe { BorrowedRequest::receive(&rank.comm, start, length, from.data)? };
+                        unsafe { BorrowedRequest::receive(&rank.comm, from.row, from.data)? };
                     self.receives = ReceiveState::Moving(request);
                     rank.messages.send(from.replies, vec![to_u64(from.row.size)])?;
                 }

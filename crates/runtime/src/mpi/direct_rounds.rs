@@ -8,7 +8,7 @@
 //! persistent requests that are started before anything is sent, and nothing is looked for.
 //!
 //! The room grows with the lists: both ends know the longest list of the rounds before, and from then
-//! on the head has room for one of that length, up to [`MOST`]. So what repeats is one message for each
+//! on the head has room for one of that length, up to [`COPIED_MOST`]. So what repeats is one message for each
 //! pair of cells.
 //!
 //! Lists that follow leave from the memory of the program and arrive where it keeps them.
@@ -24,7 +24,7 @@ use conset_ir::convert::to_u64;
 use conset_ir::{CellId, Direction};
 
 use super::aligned_buffer::alignment;
-use super::borrowed_request::BorrowedRequest;
+use super::borrowed_request::{BorrowedRequest, COPIED_MOST};
 use super::message_queue::Address;
 use super::port::MpiPort;
 use super::raw_requests::{MessageSpec, PersistentRequests};
@@ -33,15 +33,13 @@ use crate::epochs::routing::{
     ItemShape, MARK, NOBODY, Round, RoundResult, SentLists, TakeLists, both, halves, known, pack,
 };
 use crate::error::{CellError, EpochUse, MpiError, RunError};
-use crate::port::Stopped;
+use crate::port::{RawWords, Stopped};
 use crate::word::{bytes, copy_bytes};
 
 /// Words of a head.
 const HEAD: usize = 4;
-/// Bytes of the program that a head has room for at first, and at most. A message more costs about as
-/// much as copying [`MOST`] bytes at both ends.
+/// Bytes of the program that a head has room for at first.
 const ROOM: usize = 1 << 10;
-const MOST: usize = 1 << 14;
 const WORD: usize = size_of::<u64>();
 
 /// What comes of taking lists, or what a sender did wrong, unless the run has ended.
@@ -82,7 +80,7 @@ struct Peer {
 
 /// The room for lists of such a length in later rounds.
 fn grown(room: usize, length: usize) -> usize {
-    room.max(length.min(MOST).next_power_of_two())
+    room.max(length.min(COPIED_MOST).next_power_of_two())
 }
 
 /// What a head says, and the bytes of the program that are in it.
@@ -244,7 +242,7 @@ impl DirectRounds {
         for (number, list) in long {
             let peer = self.peers[*number];
             // SAFETY: the caller keeps the lists until what is under way is done.
-            let sent = unsafe { BorrowedRequest::send(comm, list.as_ptr(), list.len(), peer.to) };
+            let sent = unsafe { BorrowedRequest::send(comm, RawWords::of::<u8>(list), peer.to) };
             under_way.push((peer, port.noted(sent)?));
         }
         self.await_heads(port)?;
@@ -296,11 +294,11 @@ impl DirectRounds {
             let length = head.length;
             *first = (*first).min(head.first);
             if length > room_from {
-                let start = arrived.room(place, length);
+                let pointer = arrived.room(place, length);
+                let list = RawWords { pointer, words: length, size: 1 };
                 // SAFETY: there is room for so many bytes, which nobody reads or frees before what is
                 // under way is done or cancelled.
-                let list =
-                    unsafe { BorrowedRequest::receive(&port.rank.comm, start, length, from) };
+                let list = unsafe { BorrowedRequest::receive(&port.rank.comm, list, from) };
                 under_way.push((peer, port.noted(list)?));
                 self.peers[source].room_from = grown(room_from, length);
                 self.outgrown |= grown(room_from, length) > room_from;

@@ -12,6 +12,8 @@
 //! Two kinds of failures end the job instead: a time-out, after which some rank may not be there at
 //! all, and an error of MPI itself.
 
+use std::time::Instant;
+
 use conset_ir::convert::{to_u64, to_usize};
 
 use super::borrowed_request::BorrowedRequest;
@@ -50,7 +52,10 @@ impl Rank<'_> {
         if let Some(error) = self.stopped_by() {
             self.announce(&error);
         }
-        under_way.into_iter().for_each(|(request, other)| request.finish(other));
+        // All cells of the rank wait together for what may still come.
+        let told = self.told.get().unwrap_or_else(Instant::now);
+        self.told.set(Some(told));
+        under_way.into_iter().for_each(|(request, other)| request.finish(other, told));
     }
 
     /// The failure that another rank has announced, if one has.

@@ -109,22 +109,24 @@ unsafe extern "C" {
         peer: c_int,
         tag: c_int,
     ) -> c_int;
-    pub(super) fn conset_send_bytes(
+    pub(super) fn conset_send_row(
         comm: *mut RawComm,
         requests: *mut RawRequests,
         at: c_int,
-        bytes: *const u8,
+        words: *const u8,
         count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
         done: *mut c_int,
     ) -> c_int;
-    pub(super) fn conset_receive_bytes(
+    pub(super) fn conset_receive_row(
         comm: *mut RawComm,
         requests: *mut RawRequests,
         at: c_int,
-        bytes: *mut u8,
+        words: *mut u8,
         count: c_int,
+        bytes: c_int,
         peer: c_int,
         tag: c_int,
     ) -> c_int;

@@ -9,6 +9,11 @@
 //! order. A message begins with a head of 8 bytes. All places are counted in words of the exchange,
 //! which have a size of their own ([`ExchangePlan::new`]).
 //!
+//! If there is one stage, and all that a cell sends to one of another rank is one connection of many
+//! words, the head is a message of its own and the words are another one, the *body*, which can be
+//! passed without a copy ([`super::body_messages`]). It has a place in the buffers nevertheless, for
+//! calls whose words are not in rows.
+//!
 //! Every set has its own tags for each size of words, and a run that fails leaves the communicator
 //! ([`super::failure`]): messages of another exchange, or of an earlier run, are never mistaken.
 
@@ -22,7 +27,10 @@ use conset_ir::{
 };
 
 use super::aligned_buffer::alignment;
+use super::body_messages::Body;
+use super::borrowed_request::COPIED_MOST;
 use super::ffi::to_c_int;
+use super::message_queue::Address;
 use super::rank_map::RankMap;
 use super::raw_requests::MessageSpec;
 use crate::error::MpiError;
@@ -42,6 +50,8 @@ pub(super) struct WordRun {
     pub(super) at: usize,
     /// For a run that arrives: the row of a source on the same rank, whose buffer it is in.
     pub(super) from: Option<usize>,
+    /// It is a body.
+    pub(super) is_body: bool,
 }
 
 impl WordRun {
@@ -117,6 +127,8 @@ pub(super) const HEAD_BYTES: usize = size_of::<u64>();
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SendClass {
+    /// As the next, and it is a body.
+    Body,
     /// The exchange waits until it has left: it may need this rank's calls for that.
     Long,
     /// MPI has taken it over, as libraries do with some kilobytes at least, so nothing waits for it
@@ -156,8 +168,9 @@ pub(super) struct Bundle {
     /// Where the other end is: its rank, and its row there.
     rank: usize,
     row: usize,
-    /// The tag of its message, if the other end is on another rank.
+    /// The tag of its message, if the other end is on another rank, and that of its body.
     tag: i32,
+    body: Option<i32>,
 }
 
 impl Bundle {
@@ -224,8 +237,17 @@ impl<'a> ExchangePlan<'a> {
         }
     }
 
+    /// The class of the message of a bundle; without its body, if it has one.
     fn class(&self, bundle: &Bundle) -> SendClass {
-        SendClass::of((self.head + bundle.words()) * self.size)
+        let words = if self.has_body(bundle) { 0 } else { bundle.words() };
+        SendClass::of((self.head + words) * self.size)
+    }
+
+    /// Whether a bundle has a body if its ends are on two ranks: it is a whole connection, and long.
+    fn has_body(&self, bundle: &Bundle) -> bool {
+        let [only] = &bundle.operations[..] else { return false };
+        let is_whole = only.words == self.set().get(only.connection).words;
+        is_whole && !self.is_strict() && index(only.words) * self.size > COPIED_MOST
     }
 
     /// Whether cells pass on what they have received.
@@ -316,8 +338,8 @@ fn bundles(
             let bundle = bundles.entry((stage, source, target)).or_insert_with(|| {
                 let other = if direction == Direction::Send { target } else { source };
                 let (rank, row) = rank_map.find(other).expect("ends of connections are live");
-                let operations = Vec::new();
-                Bundle { stage, phase, source, target, place, operations, rank, row, tag: -1 }
+                let (operations, tag, body) = (Vec::new(), -1, None);
+                Bundle { stage, phase, source, target, place, operations, rank, row, tag, body }
             });
             bundle.operations.push(operation);
         }
@@ -354,6 +376,9 @@ pub(super) fn tagged_bundles(
     for bundle in order {
         if bundle.rank != own {
             bundle.tag = tags.next(direction, bundle.rank)?;
+            if plan.has_body(bundle) {
+                bundle.body = Some(tags.next(direction, bundle.rank)?);
+            }
         }
     }
     Ok(all)
@@ -368,6 +393,9 @@ pub(super) struct Messages {
     pub(super) classes: Vec<SendClass>,
     /// Where heads are in the buffer, and the cell at the other end.
     pub(super) heads: Vec<(usize, CellId)>,
+    /// The bodies among the messages, of which they are the first to be sent and the last to be
+    /// received.
+    pub(super) bodies: Vec<Body>,
     /// Words of the buffer.
     pub(super) room: usize,
 }
@@ -377,14 +405,41 @@ impl Messages {
     /// then has room for its head.
     fn push(&mut self, plan: &ExchangePlan<'_>, bundle: &Bundle, direction: Direction) {
         let head = plan.head;
-        let count = head + bundle.words();
-        self.room = self.room.next_multiple_of((alignment(count * plan.size) / plan.size).max(1));
-        let words = self.room..self.room + count;
+        let count = head + if bundle.body.is_some() { 0 } else { bundle.words() };
+        let words = self.place(plan, count);
         self.heads.push((words.start, bundle.end(direction).cell));
         self.room += head;
         self.messages.push(MessageSpec { words, rank: bundle.rank, tag: bundle.tag });
         self.ends.push(bundle.end(direction));
         self.classes.push(plan.class(bundle));
+    }
+
+    /// The bodies of bundles, with their runs.
+    fn push_bodies(
+        &mut self,
+        plan: &ExchangePlan<'_>,
+        bundles: &[Bundle],
+        (connections, direction): (&[ConnectionId], Direction),
+        runs: &mut Vec<WordRun>,
+    ) {
+        for bundle in bundles {
+            let Some(tag) = bundle.body else { continue };
+            let words = self.place(plan, bundle.words());
+            let run = run(bundle.stage, &bundle.operations[0], connections, words.start, None);
+            let address = Address { rank: bundle.rank, tag };
+            self.bodies.push(Body { slot: run.slot, address, end: bundle.end(direction) });
+            self.room = words.end;
+            self.messages.push(MessageSpec { words, rank: bundle.rank, tag });
+            self.ends.push(bundle.end(direction));
+            self.classes.push(SendClass::Body);
+            runs.push(WordRun { is_body: true, ..run });
+        }
+    }
+
+    /// Where the next message of so many words is.
+    fn place(&mut self, plan: &ExchangePlan<'_>, count: usize) -> Range<usize> {
+        self.room = self.room.next_multiple_of((alignment(count * plan.size) / plan.size).max(1));
+        self.room..self.room + count
     }
 
     /// Where the messages of a stage end that are of a class, or of one before it.
@@ -414,11 +469,15 @@ pub(super) fn layout_sends(
 ) -> (Messages, Vec<WordRun>, Vec<usize>) {
     let mut messages = Messages::default();
     let (mut runs, mut targets) = (Vec::new(), Vec::new());
+    messages.push_bodies(plan, bundles, (connections, Direction::Send), &mut runs);
     for bundle in bundles {
         if bundle.rank == own {
             targets.push(bundle.row);
         } else {
             messages.push(plan, bundle, Direction::Send);
+        }
+        if bundle.body.is_some() {
+            continue;
         }
         for operation in &bundle.operations {
             if bundle.rank == own {
@@ -448,7 +507,8 @@ pub(super) fn layout_receives(
     for bundle in bundles {
         if bundle.rank != own {
             messages.push(plan, bundle, Direction::Receive);
-            for operation in &bundle.operations {
+            let packed = if bundle.body.is_some() { &[] } else { &bundle.operations[..] };
+            for operation in packed {
                 runs.push(run(bundle.stage, operation, connections, messages.room, None));
                 messages.room += index(operation.words);
             }
@@ -465,6 +525,7 @@ pub(super) fn layout_receives(
             *at += index(operation.words);
         }
     }
+    messages.push_bodies(plan, bundles, (connections, Direction::Receive), &mut runs);
     runs.sort_by_key(|run| (run.slot, run.words.start));
     (messages, runs, sources)
 }
@@ -479,95 +540,8 @@ fn run(
     let connection = operation.connection;
     let slot = connections.binary_search(&connection).unwrap_or(usize::MAX);
     let first = index(operation.first_word);
-    WordRun { connection, stage, slot, words: first..first + index(operation.words), at, from }
-}
-
-/// Words that a cell passes on: from the buffer in which they arrived to the one in which they leave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PassedRun {
-    /// The row of a source on the same rank, in whose buffer they are; else they are in the buffer of
-    /// the cell's own receives.
-    pub(super) from: Option<usize>,
-    /// Where they are there.
-    pub(super) at: Range<usize>,
-    /// Where they go in the buffer of the cell's sends.
-    pub(super) to: usize,
-}
-
-/// What leaves a cell and what arrives at it, divided into the words of its own connections and those
-/// that it passes on, by the stage in which they leave.
-pub(super) fn pass_on(
-    stages: usize,
-    mut departures: Vec<WordRun>,
-    mut arrivals: Vec<WordRun>,
-) -> (Vec<WordRun>, Vec<WordRun>, Vec<Vec<PassedRun>>) {
-    departures.sort_by_key(|run| run.stage);
-    arrivals.sort_by_key(|run| run.stage);
-    let (mut departures, mut arrivals) = (departures.iter().peekable(), arrivals.iter().peekable());
-    let mut here = ArrivedWords::default();
-    let (mut own, mut passed) = (Vec::new(), vec![Vec::new(); stages]);
-    for (stage, passed) in passed.iter_mut().enumerate() {
-        while let Some(run) = departures.next_if(|run| run.stage == stage) {
-            here.depart(run, &mut own, passed);
-        }
-        while let Some(run) = arrivals.next_if(|run| run.stage == stage) {
-            here.runs.insert((run.connection, run.words.start), run.clone());
-        }
-    }
-    own.sort_by_key(|run| run.at);
-    let mut arrived: Vec<WordRun> = here.runs.into_values().collect();
-    arrived.sort_by_key(|run| (run.slot, run.words.start));
-    (own, arrived, passed)
-}
-
-/// The words that have arrived at a cell and that it has not passed on, by connection and first word.
-#[derive(Default)]
-struct ArrivedWords {
-    runs: BTreeMap<(ConnectionId, usize), WordRun>,
-}
-
-impl ArrivedWords {
-    /// Words leave: those that have arrived are passed on, the others are the cell's own.
-    fn depart(&mut self, run: &WordRun, own: &mut Vec<WordRun>, passed: &mut Vec<PassedRun>) {
-        let mut next = run.words.start;
-        self.split(run.connection, run.words.start);
-        self.split(run.connection, run.words.end);
-        let inside = (run.connection, run.words.start)..(run.connection, run.words.end);
-        let found: Vec<WordRun> = self.runs.range(inside).map(|(_, run)| run.clone()).collect();
-        let place = |word: usize| run.at + (word - run.words.start);
-        for arrived in found {
-            let words = arrived.words.clone();
-            if next < words.start {
-                own.push(WordRun { words: next..words.start, at: place(next), ..run.clone() });
-            }
-            passed.push(PassedRun {
-                from: arrived.from,
-                at: arrived.at..arrived.at + words.len(),
-                to: place(words.start),
-            });
-            self.runs.remove(&(run.connection, words.start));
-            next = words.end;
-        }
-        if next < run.words.end {
-            own.push(WordRun { words: next..run.words.end, at: place(next), ..run.clone() });
-        }
-    }
-
-    /// Divides the run that has words on both sides of a position.
-    fn split(&mut self, connection: ConnectionId, at: usize) {
-        let before = self.runs.range_mut((connection, 0)..(connection, at)).next_back();
-        if let Some((_, run)) = before
-            && run.words.end > at
-        {
-            let rest = WordRun {
-                words: at..run.words.end,
-                at: run.at + (at - run.words.start),
-                ..run.clone()
-            };
-            run.words.end = at;
-            self.runs.insert((connection, at), rest);
-        }
-    }
+    let words = first..first + index(operation.words);
+    WordRun { connection, stage, slot, words, at, from, is_body: false }
 }
 
 /// A phase and connection of which a set's image sends other words than it receives, with their

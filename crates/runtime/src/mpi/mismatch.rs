@@ -11,7 +11,7 @@
 //! that are never read are dropped with the run.
 //!
 //! If a cell is in another call than the source of words that have arrived, the heads of the
-//! messages show it before a word is read ([`super::persistent_requests`]); the same call at
+//! messages show it before the call returns ([`super::persistent_requests`]); the same call at
 //! another source location is detected here.
 //!
 //! Single words and messages are not collective, so they are not compared.

@@ -17,6 +17,9 @@
 //! * [`Comm`] is the runtime's own duplicate of a communicator; one serves any number of worlds.
 //!   [`Comm::broadcast_image`] gives all ranks the image that one of them compiles.
 //! * Requests are persistent and belong to a set in a run; an exchange allocates nothing.
+//! * Rows of more than 16 kB are sent from where the program has them and received where it wants them, if
+//!   their connection is the only one between its cells and the set has no order. They have requests that
+//!   serve once.
 //! * Every run first compares the digests of the images of all ranks. If some differ, every rank
 //!   gets an error that names these ranks.
 //! * A tree is walked by one message over each edge ([`crate::Collectives`]), without agreement of the
@@ -40,10 +43,10 @@
 //! Limits: one run at a time on a communicator, one thread per rank, no clocks.
 //!
 //! Modules, bottom up: `ffi` (the C shim), `aligned_buffer`, `raw_requests`, `comm`, `backoff`;
-//! `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout` and
-//! `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
+//! `borrowed_request`; `gather_at_root`, `message_queue` (single words, messages); `rank_map`, `message_layout`,
+//! `passed_words`, `cell_exchange`, `body_messages` and `persistent_requests` (exchanges), `nonblocking`; `byte_requests`, `tree` (a node of a tree, which
 //! needs no run), `walks` (the trees of a run) and `started_walks`; `run` with `consensus`, `unreceived`, `mismatch` and
-//! `failure`; and `port`, with `borrowed_request`, `direct` (one cell to another), `direct_rounds` (rounds of epochs),
+//! `failure`; and `port`, with `direct` (one cell to another), `direct_rounds` (rounds of epochs),
 //! and `live_tree` (short reductions).
 
 mod aligned_buffer;
@@ -51,9 +54,11 @@ mod attached;
 mod backoff;
 #[cfg(feature = "mpi-baseline")]
 pub mod baseline;
+mod body_messages;
 mod borrowed_request;
 mod broadcast;
 mod byte_requests;
+mod cell_exchange;
 mod comm;
 mod consensus;
 mod direct;
@@ -66,6 +71,7 @@ mod message_layout;
 mod message_queue;
 mod mismatch;
 mod nonblocking;
+mod passed_words;
 mod persistent_requests;
 mod port;
 mod rank_map;

@@ -12,7 +12,7 @@
 //!
 //! Where cells pass on words, these are copied before a stage from the buffer in which they arrived
 //! to the one from which they leave. No wait is in the order of a list, and all receives are started
-//! in advance, so nothing depends on how many words MPI buffers.
+//! before anything is waited for, so nothing depends on how many words MPI buffers.
 //!
 //! There is an exchange for each size of words in which a set is exchanged, so that words travel in
 //! as many bytes as they have.
@@ -21,6 +21,12 @@
 //! its location ([`crate::call`]). A cell compares it with its own before it reads
 //! a word, so that words of another call are never accepted. The words are packed anyway, so the
 //! head takes no additional copy; 24 bits of the number are sent.
+//!
+//! The words of a long connection can be a message without a head, its *body*, and the head a message of
+//! its own. If the words are in rows, bodies leave from the rows and arrive in them
+//! ([`PersistentExchange::start_rows`], [`super::body_messages`]). How the next exchange passes them is not
+//! known in advance, so each exchange starts their receives itself, before it sends. Heads are compared
+//! before an exchange returns: if it fails, words of another call may be in the rows.
 //!
 //! Short messages may still be on their way when an exchange finishes, because MPI has buffered
 //! them. A cell that starts its next exchange waits for these sends
@@ -34,13 +40,16 @@ use conset_ir::convert::index;
 use conset_ir::{CellId, ConnectionId, Direction, Image};
 
 use super::backoff::{Backoff, Waited};
+use super::body_messages::Bodies;
+use super::cell_exchange::CellExchange;
 use super::comm::Comm;
 use super::message_layout::{
-    ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Messages, PassedRun, Peer, SendClass,
-    TagAllocator, WordRun, layout_receives, layout_sends, pass_on, tagged_bundles,
+    ExchangePlan, HEAD_BYTES, LocalOffsets, LocalSource, Peer, SendClass, TagAllocator, WordRun,
+    layout_receives, layout_sends, tagged_bundles,
 };
 use super::rank_map::RankMap;
 use super::raw_requests::PersistentRequests;
+use super::run::Rank;
 use crate::call::{Call, MARK_BITS, describe_mark};
 use crate::error::MpiError;
 use crate::port::{ArrivedRows, By, RawWords, ReadFn, WireBuffers};
@@ -53,39 +62,6 @@ pub(super) struct ExchangeKey {
     pub(super) by: By,
     /// Bytes of a word.
     pub(super) size: usize,
-}
-
-/// A stage of one cell.
-struct CellStage {
-    /// Its sends among the requests: first those up to `urgent`, which must be done before the next
-    /// stage or the end; then, from `immediate` on, those that are no persistent requests.
-    sends: Range<usize>,
-    urgent: usize,
-    immediate: usize,
-    /// Where its receives end, counted from the first stage on.
-    receives: usize,
-    sources: Vec<LocalSource>,
-}
-
-/// The exchange of one cell.
-struct CellExchange {
-    stages: Vec<CellStage>,
-    /// What each request is for: receives first, then sends.
-    ends: Vec<Peer>,
-    /// Rows of the targets on this rank.
-    targets: Vec<usize>,
-    /// In buffer order, and by connection and first word.
-    departures: Vec<WordRun>,
-    arrivals: Vec<WordRun>,
-    /// Connections that end at the cell.
-    incoming: usize,
-    /// Every arrival is a whole connection.
-    whole: bool,
-    /// By stage, the words to be copied before its sends; no stages if the cell passes on nothing.
-    passed: Vec<Vec<PassedRun>>,
-    /// Where the heads of messages are: to be sent, and that arrive, with their sources.
-    heads: Vec<usize>,
-    arriving_heads: Vec<(usize, CellId)>,
 }
 
 /// How far a cell is.
@@ -122,7 +98,10 @@ pub(super) struct PersistentExchange {
     size: usize,
     cells: Vec<CellExchange>,
     requests: Vec<RefCell<PersistentRequests>>,
+    /// By row, the bodies that are under way in rows.
+    bodies: Vec<RefCell<Bodies>>,
     progress: RefCell<Vec<ExchangeProgress>>,
+    comm: Comm,
 }
 
 /// The connections of a cell, ascending.
@@ -158,7 +137,9 @@ impl PersistentExchange {
             size,
             cells: Vec::new(),
             requests: Vec::new(),
+            bodies: Vec::new(),
             progress: RefCell::default(),
+            comm: comm.clone(),
         };
         for ((&cell, bundles), (sends, departures, targets)) in
             cells.iter().zip(&arriving).zip(sends)
@@ -173,23 +154,16 @@ impl PersistentExchange {
                 &|at| sends.classes[at] == SendClass::Immediate,
             )?;
             exchange.requests.push(RefCell::new(requests));
-            let (departures, arrivals, passed) = match plan.passes_on() {
-                true => pass_on(stages, departures, arrivals),
-                false => (departures, arrivals, Vec::new()),
-            };
-            let is_whole = |run: &WordRun| run.words == (0..index(set.get(run.connection).words));
-            exchange.cells.push(CellExchange {
-                stages: cell_stages(plan.is_strict(), &receives, &sends, sources),
-                ends: receives.ends.iter().chain(&sends.ends).copied().collect(),
-                targets,
-                whole: arrivals.iter().all(is_whole),
-                incoming: inn(cell).len(),
-                departures,
-                arrivals,
-                passed,
-                heads: sends.heads.iter().map(|head| head.0).collect(),
-                arriving_heads: receives.heads,
-            });
+            exchange.bodies.push(RefCell::default());
+            let whole = |id| index(set.get(id).words);
+            let cell = CellExchange::new(
+                &plan,
+                (sends, departures, targets),
+                (receives, arrivals, sources),
+                inn(cell).len(),
+                whole,
+            );
+            exchange.cells.push(cell);
             let progress =
                 ExchangeProgress { sent: vec![0; stages], ..ExchangeProgress::default() };
             exchange.progress.get_mut().push(progress);
@@ -227,13 +201,57 @@ impl PersistentExchange {
         &self,
         row: usize,
         call: Numbered,
+        fill: impl FnMut(&WordRun, &mut [u8]),
+    ) -> Result<(), MpiError> {
+        if self.cells[row].has_bodies() {
+            let requests = &mut *self.requests[row].borrow_mut();
+            let bodies = self.posted(row, requests)..requests.receives();
+            self.post(row, requests)?;
+            requests.start(bodies)?;
+        }
+        self.start_from(row, call, 0, fill)
+    }
+
+    /// The same with a row for each connection of the cell that leaves it and for each that arrives.
+    ///
+    /// # Safety
+    /// The rows are as long as the connections. Until [`PersistentExchange::poll`] is done, or the
+    /// exchange was abandoned, all can be read, and those that arrive can be written and are not used
+    /// otherwise.
+    pub(super) unsafe fn start_rows(
+        &self,
+        row: usize,
+        call: Numbered,
+        (outgoing, incoming): (&[RawWords], &[RawWords]),
+    ) -> Result<(), MpiError> {
+        let exchange = &self.cells[row];
+        if exchange.has_bodies() {
+            let bodies = &mut *self.bodies[row].borrow_mut();
+            // SAFETY: the promise of the caller.
+            unsafe {
+                bodies.begin(&self.comm, &exchange.arriving_bodies, incoming)?;
+                bodies.begin(&self.comm, &exchange.leaving_bodies, outgoing)?;
+            }
+        }
+        self.start_from(row, call, exchange.leaving_bodies.len(), |run, wire| {
+            if !run.is_body {
+                // SAFETY: the row can be read, and the run is a part of it.
+                copy_bytes(wire, unsafe { outgoing[run.slot].bytes(&run.words) });
+            }
+        })
+    }
+
+    /// Begins an exchange without its first `skipped` sends.
+    fn start_from(
+        &self,
+        row: usize,
+        call: Numbered,
+        skipped: usize,
         mut fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
         let (exchange, size) = (&self.cells[row], self.size);
         let requests = &mut *self.requests[row].borrow_mut();
-        if !requests.is_receiving() {
-            requests.start(0..requests.receives())?;
-        }
+        self.post(row, requests)?;
         let buffer = requests.outgoing();
         for &at in &exchange.heads {
             head(call).write_to(&mut buffer[at * size..][..HEAD_BYTES]);
@@ -246,14 +264,29 @@ impl PersistentExchange {
         progress.call = call;
         (progress.stage, progress.received, progress.left) = (0, 0, requests.receives());
         if let Some(first) = exchange.stages.first() {
-            requests.start_sends(first.sends.clone(), first.immediate)?;
+            let Range { start, end } = first.sends;
+            requests.start_sends(start + skipped..end, first.immediate)?;
             progress.sent[0] = progress.begun;
         }
         Ok(())
     }
 
+    /// Starts the receives of the next exchange but those of bodies, unless that was done before.
+    fn post(&self, row: usize, requests: &mut PersistentRequests) -> Result<(), MpiError> {
+        if requests.is_receiving() {
+            return Ok(());
+        }
+        requests.start(0..self.posted(row, requests))
+    }
+
+    /// Number of receives that are not of bodies.
+    fn posted(&self, row: usize, requests: &PersistentRequests) -> usize {
+        requests.receives() - self.cells[row].arriving_bodies.len()
+    }
+
     /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
-    /// everything sent but for short messages that MPI has.
+    /// everything sent but for short messages that MPI has. The
+    /// persistent requests of bodies that are in rows are inactive, and count as done.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let exchange = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
@@ -262,7 +295,8 @@ impl PersistentExchange {
         while let Some(stage) = exchange.stages.get(all[row].stage) {
             let own = &mut all[row];
             let done = requests.test(&mut own.received, stage.receives, tries)?
-                && requests.test(&mut own.left, stage.urgent, tries)?;
+                && requests.test(&mut own.left, stage.urgent, tries)?
+                && (!exchange.has_bodies() || self.bodies[row].borrow_mut().test(tries)?);
             let at = own.stage;
             if !done || stage.sources.iter().any(|source| all[source.row].sent[at] < begun) {
                 return Ok(false);
@@ -350,8 +384,18 @@ impl PersistentExchange {
     fn end(&self, row: usize) -> Result<(), MpiError> {
         let progress = &mut self.progress.borrow_mut()[row];
         progress.ended = progress.begun;
-        let requests = &mut *self.requests[row].borrow_mut();
-        requests.start(0..requests.receives())
+        self.post(row, &mut self.requests[row].borrow_mut())
+    }
+
+    /// Forgets the bodies of a cell whose exchange is done, or was never begun. Ends the job if some
+    /// are under way.
+    pub(super) fn clear_bodies(&self, row: usize) {
+        self.bodies[row].borrow_mut().clear();
+    }
+
+    /// The run has failed during an exchange of a cell: no words of its program are under way any more.
+    pub(super) fn abandon(&self, row: usize, rank: &Rank<'_>) {
+        self.bodies[row].borrow_mut().abandon(rank);
     }
 
     /// What has arrived must be of the call that this cell makes. A source on the same rank has
@@ -409,6 +453,7 @@ impl PersistentExchange {
         let open = requests.unfinished(received..stage.receives.max(received)).into_iter();
         let open = open.chain(requests.unfinished(left..stage.urgent.max(left)));
         let mut awaited: Vec<Peer> = open.map(|at| exchange.ends[at]).collect();
+        awaited.extend(self.bodies[row].borrow().awaited());
         let late = stage.sources.iter().filter(|source| progress[source.row].sent[at] < begun);
         awaited.extend(late.map(|source| Peer {
             direction: Direction::Receive,
@@ -430,26 +475,4 @@ impl PersistentExchange {
         let late = self.cells[row].targets.iter().filter(|&&target| progress[target].ended < begun);
         late.map(|&target| cells[target]).chain(remote).collect()
     }
-}
-
-/// The stages of a cell.
-fn cell_stages(
-    strict: bool,
-    receives: &Messages,
-    sends: &Messages,
-    sources: Vec<Vec<LocalSource>>,
-) -> Vec<CellStage> {
-    let first = receives.messages.len();
-    let stage = |(stage, sources): (usize, Vec<LocalSource>)| {
-        let own = sends.of_stage(stage);
-        let urgent = if strict { own.end } else { sends.end_of(stage, SendClass::Long) };
-        CellStage {
-            sends: first + own.start..first + own.end,
-            urgent: first + urgent,
-            immediate: first + sends.end_of(stage, SendClass::Short),
-            receives: receives.of_stage(stage).end,
-            sources,
-        }
-    };
-    sources.into_iter().enumerate().map(stage).collect()
 }

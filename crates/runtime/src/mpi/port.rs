@@ -11,13 +11,13 @@ use super::message_layout::WordRun;
 use super::message_queue::{Address, IncomingMessage};
 use super::mismatch::CollectiveStep;
 use super::nonblocking::MpiRequest;
-use super::persistent_requests::{ExchangeKey, PersistentExchange};
+use super::persistent_requests::{ExchangeKey, Numbered, PersistentExchange};
 use super::run::{Rank, WaitState};
 use super::started_walks::WalkRequest;
 use crate::call::Call;
 use crate::collectives::{StartedArray, WalkDirection};
 use crate::epochs::routing::{Round, RoundResult, TakeLists};
-use crate::error::{Awaiting, CellError, CellWait, RunError};
+use crate::error::{Awaiting, CellError, CellWait, MpiError, RunError};
 use crate::lists::{CellLists, Number, Op, VectorMut, each_vector};
 use crate::port::{
     By, CellPort, CombineFn, Context, DirectPass, OtherArray, PackFn, RawWords, ReadFn,
@@ -50,6 +50,19 @@ pub(super) struct MpiPort<'r> {
     pub(super) rounds: Option<DirectRounds>,
     /// The cell in the tree of all live cells; made by the first reduction over it.
     pub(super) tree: Option<LiveTree>,
+}
+
+/// Clears the bodies of a cell, also if its coroutine is unwound: none is under way when the rows are
+/// used otherwise.
+struct ClearBodies<'e> {
+    exchange: &'e PersistentExchange,
+    row: usize,
+}
+
+impl Drop for ClearBodies<'_> {
+    fn drop(&mut self) {
+        self.exchange.clear_bodies(self.row);
+    }
 }
 
 impl MpiPort<'_> {
@@ -117,6 +130,18 @@ impl MpiPort<'_> {
         by: By,
         fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<Rc<PersistentExchange>, Stopped> {
+        let row = self.row;
+        self.started_until_done(set, by, |exchange, call| exchange.start(row, call, fill))
+    }
+
+    /// The same with a function that starts the exchange, perhaps with bodies in rows; these are not
+    /// under way any more when it returns or unwinds.
+    fn started_until_done(
+        &self,
+        set: usize,
+        by: By,
+        start: impl FnOnce(&PersistentExchange, Numbered) -> Result<(), MpiError>,
+    ) -> Result<Rc<PersistentExchange>, Stopped> {
         let step = self.rank.count_step(self.row, CollectiveStep::Exchange(set, by), self.call);
         let key = self.key(set, by);
         let exchange = self.noted(self.rank.exchange(key))?;
@@ -125,11 +150,16 @@ impl MpiPort<'_> {
             let ready = || Ok(exchange.is_ready(row)?.then_some(()));
             self.wait_for(WaitState::Readers(key), ready)?;
         }
-        self.noted(exchange.start(row, (step, self.call), fill))?;
+        let in_rows = ClearBodies { exchange: &exchange, row };
         let tries = self.tries();
-        let poll = |exchange: &PersistentExchange| Ok(exchange.poll(row, tries)?.then_some(()));
-        self.wait_for(WaitState::Exchange(key), || poll(&exchange))?;
-        Ok(exchange)
+        let poll = || Ok(exchange.poll(row, tries)?.then_some(()));
+        let started = self.noted(start(&exchange, (step, self.call)));
+        let done = started.and_then(|()| self.wait_for(WaitState::Exchange(key), poll));
+        if done.is_err() {
+            exchange.abandon(row, self.rank);
+        }
+        drop(in_rows);
+        done.map(|()| exchange)
     }
 
     /// How a set is exchanged by the call that is being made.
@@ -249,14 +279,19 @@ impl CellPort for MpiPort<'_> {
         outgoing: &[RawWords],
         incoming: &[RawWords],
     ) -> Result<(), Stopped> {
-        let exchange = self.exchange_until_done(set, by, |run, wire| {
-            // SAFETY: the caller says that the row can be read, and is as long as its connection, of
-            // which the run is a part.
-            copy_bytes(wire, unsafe { outgoing[run.slot].bytes(&run.words) });
+        let row = self.row;
+        let exchange = self.started_until_done(set, by, |exchange, call| {
+            // SAFETY: the caller says that the rows can be read and written, and `check_rows` of the
+            // cell that they are as long as their connections. Both hold until this function returns
+            // or unwinds, before which no bodies are under way any more.
+            unsafe { exchange.start_rows(row, call, (outgoing, incoming)) }
         })?;
-        self.noted(exchange.finish(self.row, |run, wire| {
-            // SAFETY: as above, and incoming rows can be written, and overlap no others.
-            copy_bytes(unsafe { incoming[run.slot].bytes_mut(&run.words) }, wire);
+        self.noted(exchange.finish(row, |run, wire| {
+            if !run.is_body {
+                // SAFETY: the caller says that the row can be written and overlaps no others, and is
+                // as long as its connection, of which the run is a part.
+                copy_bytes(unsafe { incoming[run.slot].bytes_mut(&run.words) }, wire);
+            }
         }))
     }
 

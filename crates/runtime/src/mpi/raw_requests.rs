@@ -54,8 +54,9 @@ pub(super) struct PersistentRequests {
     messages: Vec<RawMessage>,
     receives: usize,
     count: usize,
-    /// Receives were started, and not all have been seen done; and so with sends.
-    receiving: bool,
+    /// Receives before this one were started, and not all have been seen done.
+    receiving: usize,
+    /// Sends were started, and not all have been seen done.
     sending: bool,
     send: AlignedBuffer,
     receive: AlignedBuffer,
@@ -81,7 +82,7 @@ impl PersistentRequests {
             messages,
             receives: receives.len(),
             count,
-            receiving: false,
+            receiving: 0,
             sending: false,
             send: AlignedBuffer::new(send_room * size),
             receive: AlignedBuffer::new(receive_room * size),
@@ -171,7 +172,7 @@ impl PersistentRequests {
 
     /// What has arrived.
     pub(super) fn incoming(&self) -> &[u8] {
-        assert!(!self.receiving, "MPI still writes into the buffer");
+        assert!(!self.is_receiving(), "MPI still writes into the buffer");
         bytes(self.receive.words())
     }
 
@@ -181,7 +182,9 @@ impl PersistentRequests {
         if which.is_empty() {
             return Ok(());
         }
-        self.receiving |= which.start < self.receives;
+        if which.start < self.receives {
+            self.receiving = self.receiving.max(which.end.min(self.receives));
+        }
         self.sending |= which.end > self.receives;
         call("start an exchange", || {
             // SAFETY: the range lies in the array, and the requests' buffers live as long as it.
@@ -247,7 +250,7 @@ impl PersistentRequests {
 
     /// All receives were seen done.
     pub(super) fn received_all(&mut self) {
-        self.receiving = false;
+        self.receiving = 0;
     }
 
     /// All sends were seen done.
@@ -257,7 +260,7 @@ impl PersistentRequests {
 
     /// Whether receives are under way.
     pub(super) fn is_receiving(&self) -> bool {
-        self.receiving
+        self.receiving > 0
     }
 
     /// Whether sends are under way.
@@ -265,15 +268,15 @@ impl PersistentRequests {
         self.sending
     }
 
-    /// Cancels the receives from this one on, which were started; nothing was sent for them.
+    /// Cancels the receives from this one on that were started; nothing was sent for them.
     pub(super) fn cancel(&mut self, first: usize) -> Result<(), MpiError> {
-        if self.receiving {
-            let count = self.receives.saturating_sub(first);
+        if self.is_receiving() {
+            let count = self.receiving.saturating_sub(first);
             call("cancel a receive", || {
                 // SAFETY: the receives lie in the array.
                 unsafe { ffi::conset_requests_cancel(self.raw, to_c_int(first), to_c_int(count)) }
             })?;
-            self.receiving = false;
+            self.receiving = 0;
         }
         Ok(())
     }
@@ -294,7 +297,7 @@ impl PersistentRequests {
 
 impl Drop for PersistentRequests {
     fn drop(&mut self) {
-        if !self.receiving && !self.sending {
+        if !self.is_receiving() && !self.sending {
             let _lock = lock();
             // SAFETY: none is under way, and the array is not used afterwards.
             unsafe { ffi::conset_requests_free(self.raw) };

@@ -16,7 +16,7 @@ use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use conset_ir::convert::to_u64;
 use conset_ir::{CellId, ConnectionId, Direction, Operation};
@@ -107,6 +107,9 @@ pub(super) struct Rank<'w> {
     error: RefCell<Option<RunError>>,
     /// That is so on all ranks, with the same reason.
     pub(super) known_to_all: Slot<bool>,
+    /// When a cell of this rank first began to complete, after a failure, what is under way in the
+    /// memory of its program.
+    pub(super) told: Slot<Option<Instant>>,
     /// The tag of the first pair's messages, and of the first connection's elements.
     first_message_tag: u64,
     pub(super) elements: u64,
@@ -190,6 +193,7 @@ impl<'w> Rank<'w> {
             words: Slot::new(0),
             error: RefCell::default(),
             known_to_all: Slot::new(false),
+            told: Slot::new(None),
             first_message_tag,
             elements,
             bulk: (bulk, limit),

@@ -10,6 +10,7 @@ mod flights;
 mod library;
 #[path = "../common/library_cases.rs"]
 mod library_cases;
+mod long_rows;
 mod reductions;
 #[path = "../common/skips.rs"]
 pub(crate) mod skips;
@@ -53,6 +54,12 @@ pub(crate) const CASES: &[Case] = &[
     good("messages_arrive", messages_arrive),
     from_one(good("epochs_as_sequential", epochs::as_sequential)),
     good("long_lists_of_failed_runs", epochs::long_lists_of_failed_runs),
+    from_one(good("long_rows_in_all_ways", long_rows::in_all_ways)),
+    failing(
+        "long_rows_of_failed_runs",
+        &["it has not come", "it comes late", "it goes away", "words of 4 bytes", "exchange of t"],
+        long_rows::of_failed_runs,
+    ),
     from_one(good("sized_exchanges", epochs::sized)),
     failing("sized_otherwise", &["has words of", "this cell of"], epochs::sized_otherwise),
     failing(
@@ -167,6 +174,7 @@ pub(crate) const CASES: &[Case] = &[
         failures::error_of_a_cell,
     ),
     Case { time_out: Some("0"), ..failing("slow_cell_is_reported", SLOW, failures::slow_cell) },
+    Case { time_out: Some("0"), ..failing("slow_target_of_a_row", SLOW, long_rows::slow_target) },
     bad(
         "missing_rank",
         &["for rank 3", "comparison of images", "ends the job"],
