@@ -285,8 +285,8 @@ impl PersistentExchange {
     }
 
     /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
-    /// everything sent but for short messages that MPI has. The
-    /// persistent requests of bodies that are in rows are inactive, and count as done.
+    /// everything sent but for short messages that MPI has. The persistent requests of bodies that are in
+    /// rows are inactive, and count as done.
     pub(super) fn poll(&self, row: usize, tries: u32) -> Result<bool, MpiError> {
         let exchange = &self.cells[row];
         let requests = &mut *self.requests[row].borrow_mut();
