@@ -24,9 +24,10 @@
 //!
 //! The words of a long connection can be a message without a head, its *body*, and the head a message of
 //! its own. If the words are in rows, bodies leave from the rows and arrive in them
-//! ([`PersistentExchange::start_rows`], [`super::body_messages`]). How the next exchange passes them is not
-//! known in advance, so each exchange starts their receives itself, before it sends. Heads are compared
-//! before an exchange returns: if it fails, words of another call may be in the rows.
+//! ([`PersistentExchange::start_rows`], [`super::body_messages`]). The next exchange is expected to pass them in
+//! the same way: if it has rows although the receives of bodies have been started, these arrive in the
+//! buffer. Heads are compared before an exchange returns: if it fails, words of another call may be in the
+//! rows.
 //!
 //! Short messages may still be on their way when an exchange finishes, because MPI has buffered
 //! them. A cell that starts its next exchange waits for these sends
@@ -79,6 +80,8 @@ struct ExchangeProgress {
     /// How far the receives and the sends have been seen done, in their order.
     received: usize,
     left: usize,
+    /// The bodies of the last exchange arrived in rows.
+    in_rows: bool,
 }
 
 /// A collective call, and its number among those of its cell.
@@ -203,13 +206,7 @@ impl PersistentExchange {
         call: Numbered,
         fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
-        if self.cells[row].has_bodies() {
-            let requests = &mut *self.requests[row].borrow_mut();
-            let bodies = self.posted(row, requests)..requests.receives();
-            self.post(row, requests)?;
-            requests.start(bodies)?;
-        }
-        self.start_from(row, call, 0, fill)
+        self.start_from(row, call, false, fill)
     }
 
     /// The same with a row for each connection of the cell that leaves it and for each that arrives.
@@ -225,15 +222,21 @@ impl PersistentExchange {
         (outgoing, incoming): (&[RawWords], &[RawWords]),
     ) -> Result<(), MpiError> {
         let exchange = &self.cells[row];
+        let active = self.requests[row].borrow().receiving();
+        // Those whose receives have been started arrive in the buffer.
+        let in_rows = active <= self.without_bodies(row);
         if exchange.has_bodies() {
             let bodies = &mut *self.bodies[row].borrow_mut();
             // SAFETY: the promise of the caller.
             unsafe {
-                bodies.begin(&self.comm, &exchange.arriving_bodies, incoming)?;
+                if in_rows {
+                    bodies.begin(&self.comm, &exchange.arriving_bodies, incoming)?;
+                }
                 bodies.begin(&self.comm, &exchange.leaving_bodies, outgoing)?;
             }
         }
-        self.start_from(row, call, exchange.leaving_bodies.len(), |run, wire| {
+        self.progress.borrow_mut()[row].in_rows = in_rows;
+        self.start_from(row, call, true, |run, wire| {
             if !run.is_body {
                 // SAFETY: the row can be read, and the run is a part of it.
                 copy_bytes(wire, unsafe { outgoing[run.slot].bytes(&run.words) });
@@ -241,17 +244,19 @@ impl PersistentExchange {
         })
     }
 
-    /// Begins an exchange without its first `skipped` sends.
+    /// Begins an exchange whose bodies leave from rows or from the buffer.
     fn start_from(
         &self,
         row: usize,
         call: Numbered,
-        skipped: usize,
+        rows: bool,
         mut fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
         let (exchange, size) = (&self.cells[row], self.size);
+        self.progress.borrow_mut()[row].in_rows &= rows;
+        self.post(row)?;
+        let skipped = if rows { exchange.leaving_bodies.len() } else { 0 };
         let requests = &mut *self.requests[row].borrow_mut();
-        self.post(row, requests)?;
         let buffer = requests.outgoing();
         for &at in &exchange.heads {
             head(call).write_to(&mut buffer[at * size..][..HEAD_BYTES]);
@@ -271,17 +276,24 @@ impl PersistentExchange {
         Ok(())
     }
 
-    /// Starts the receives of the next exchange but those of bodies, unless that was done before.
-    fn post(&self, row: usize, requests: &mut PersistentRequests) -> Result<(), MpiError> {
-        if requests.is_receiving() {
-            return Ok(());
-        }
-        requests.start(0..self.posted(row, requests))
+    /// Starts the receives of an exchange that have not been started; not those of bodies if these arrive in
+    /// rows.
+    fn post(&self, row: usize) -> Result<(), MpiError> {
+        let in_rows = self.progress.borrow()[row].in_rows;
+        let requests = &mut *self.requests[row].borrow_mut();
+        let active = requests.receiving();
+        let end = if in_rows { self.without_bodies(row) } else { requests.receives() };
+        requests.start(active..end.max(active))
     }
 
     /// Number of receives that are not of bodies.
-    fn posted(&self, row: usize, requests: &PersistentRequests) -> usize {
-        requests.receives() - self.cells[row].arriving_bodies.len()
+    fn without_bodies(&self, row: usize) -> usize {
+        self.cells[row].arriving_heads.len()
+    }
+
+    /// Whether the bodies of a cell's exchange arrive in rows.
+    pub(super) fn is_in_rows(&self, row: usize) -> bool {
+        self.progress.borrow()[row].in_rows
     }
 
     /// Goes on with a cell's exchange as far as it can at once; whether everything was received, and
@@ -382,9 +394,11 @@ impl PersistentExchange {
     }
 
     fn end(&self, row: usize) -> Result<(), MpiError> {
-        let progress = &mut self.progress.borrow_mut()[row];
-        progress.ended = progress.begun;
-        self.post(row, &mut self.requests[row].borrow_mut())
+        {
+            let progress = &mut self.progress.borrow_mut()[row];
+            progress.ended = progress.begun;
+        }
+        self.post(row)
     }
 
     /// Forgets the bodies of a cell whose exchange is done, or was never begun. Ends the job if some

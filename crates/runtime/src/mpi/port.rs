@@ -286,8 +286,9 @@ impl CellPort for MpiPort<'_> {
             // or unwinds, before which no bodies are under way any more.
             unsafe { exchange.start_rows(row, call, (outgoing, incoming)) }
         })?;
+        let in_rows = exchange.is_in_rows(row);
         self.noted(exchange.finish(row, |run, wire| {
-            if !run.is_body {
+            if !(run.is_body && in_rows) {
                 // SAFETY: the caller says that the row can be written and overlaps no others, and is
                 // as long as its connection, of which the run is a part.
                 copy_bytes(unsafe { incoming[run.slot].bytes_mut(&run.words) }, wire);

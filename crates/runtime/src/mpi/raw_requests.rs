@@ -258,8 +258,13 @@ impl PersistentRequests {
         self.sending = false;
     }
 
+    /// Before which receive all were started; 0 if all have been seen done.
+    pub(super) fn receiving(&self) -> usize {
+        self.receiving
+    }
+
     /// Whether receives are under way.
-    pub(super) fn is_receiving(&self) -> bool {
+    fn is_receiving(&self) -> bool {
         self.receiving > 0
     }
 
