@@ -108,7 +108,7 @@ fn agents_of_many_short_routes_are_left_to_other_planners() {
 #[test]
 fn a_few_routes_without_channels_need_no_phase_of_their_own() {
     let machine = Arc::new(Machine::from_spec("iwarp-timed:32x32").unwrap());
-    let set = pairs(1024, 8_000, |x| 1 + x % 3);
+    let set = pairs(1024, 3_000, |x| 1 + x % 3);
     let bounds = bounds::bounds(&machine, &set).unwrap().summary();
     let problem = Problem::new(&machine, &set, bounds).unwrap();
     let limits = Limits::of_work(dense_pathfinder::budget(&problem));

@@ -218,8 +218,7 @@ pub(super) fn in_all_ways(comm: &Comm) {
     let n = comm.size() as u32;
     all_ways::<u8>(comm, n + 1, false);
     all_ways::<u16>(comm, n + 1, true);
-    all_ways::<f32>(comm, n, false);
-    all_ways::<f64>(comm, 2 * n + 1, false);
+    all_ways::<f64>(comm, 2 * n, false);
 }
 
 /// The image of sets `s` and `t` of long rows to three other cells.
