@@ -215,14 +215,9 @@ fn distribute(problem: &Problem<'_>, members: &[u32], phases: usize, blocks: &mu
 fn streams(problem: &Problem<'_>, block: &Block, lane: usize) -> Vec<Stream> {
     let connections = problem.set.connections();
     let stream = |member: &Member| {
-        let connection = &connections[index(member.connection)];
-        let heads = member.edges.iter().map(|&edge| problem.head(index(edge)));
-        Stream {
-            connection: member.connection,
-            words: connection.words,
-            start: 0,
-            cells: std::iter::once(connection.source.0).chain(heads).collect(),
-        }
+        let connection = member.connection;
+        let words = connections[index(connection)].words;
+        Stream { connection, words, start: 0, cells: member.cells(problem).collect() }
     };
     let members = block.members.iter().filter(|member| member.lane == lane);
     let mut streams: Vec<Stream> = members.map(stream).collect();

@@ -39,6 +39,15 @@ pub(super) struct Member {
     pub(super) is_placed: bool,
 }
 
+impl Member {
+    /// The cells on its route, from the source to the target.
+    pub(super) fn cells(&self, problem: &Problem<'_>) -> impl Iterator<Item = u32> {
+        let source = problem.set.connections()[index(self.connection)].source.0;
+        let heads = self.edges.iter().map(|&edge| problem.head(index(edge)));
+        std::iter::once(source).chain(heads)
+    }
+}
+
 /// What an overuse costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prices {
@@ -68,8 +77,8 @@ pub(super) struct Block {
     pub(super) members: Vec<Member>,
 }
 
-/// The price of one more channel of a cell, if one more than it has costs `over_price`. It grows with the channels in use, so that free
-/// channels remain everywhere.
+/// The price of one more channel of a cell, if one more than it has costs `over_price`. It grows with the
+/// channels in use, so that free channels remain everywhere.
 fn channel_price(uses: i16, history: i16, capacity: i16, over_price: i16) -> i16 {
     let over = uses.saturating_add(1).saturating_sub(capacity);
     history.saturating_add(if over > 0 {
@@ -223,9 +232,8 @@ impl Block {
             self.channel_prices[cell][lane] =
                 channel_price(*uses, history, self.capacity, prices.channel);
         };
-        change(problem.set.connections()[x].source.index());
+        member.cells(problem).for_each(|cell| change(index(cell)));
         for &edge in &member.edges {
-            change(index(problem.head(index(edge))));
             let room = &mut self.room[index(edge)][lane];
             *room = room.wrapping_sub(load);
         }
@@ -252,9 +260,7 @@ impl Block {
 
     /// Whether a cell of a member has more routes than channels.
     pub(super) fn lacks_channels(&self, problem: &Problem<'_>, member: &Member) -> bool {
-        let source = problem.set.connections()[index(member.connection)].source.index();
-        let heads = member.edges.iter().map(|&edge| index(problem.head(index(edge))));
-        std::iter::once(source).chain(heads).any(|cell| self.is_crowded(cell, member.lane))
+        member.cells(problem).any(|cell| self.is_crowded(index(cell), member.lane))
     }
 
     /// Whether a resource of a member is overused.
@@ -267,8 +273,8 @@ impl Block {
 
     /// Whether any cell has more routes than channels.
     pub(super) fn is_any_crowded(&self) -> bool {
-        let lanes = self.lanes();
-        self.channel_uses.iter().any(|uses| uses[..lanes].iter().any(|&uses| uses > self.capacity))
+        let is_crowded = |cell| (0..self.lanes()).any(|lane| self.is_crowded(cell, lane));
+        (0..self.channel_uses.len()).any(is_crowded)
     }
 
     /// Raises the history cost of overused resources, and sets the prices of channels. Returns whether

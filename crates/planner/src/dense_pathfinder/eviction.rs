@@ -85,22 +85,17 @@ impl Context<'_> {
     /// Removes members from cells with too many routes, long routes first, and returns them.
     pub(super) fn evict_crowded(&self, block: &mut Block) -> Vec<u32> {
         let problem = self.problem;
-        let cells = |member: &Member| -> Vec<usize> {
-            let source = problem.set.connections()[index(member.connection)].source.index();
-            let heads = member.edges.iter().map(|&edge| index(problem.head(index(edge))));
-            std::iter::once(source).chain(heads).collect()
-        };
         let mut uses = vec![[0u32; LANES]; problem.cell_count()];
         for member in &block.members {
-            cells(member).into_iter().for_each(|cell| uses[cell][member.lane] += 1);
+            member.cells(problem).for_each(|cell| uses[index(cell)][member.lane] += 1);
         }
         block.members.sort_by_key(|m| (Reverse(m.edges.len()), m.connection));
         let mut evicted = Vec::new();
         block.members.retain(|member| {
-            let cells = cells(member);
-            let stays = cells.iter().all(|&cell| uses[cell][member.lane] <= problem.channels);
+            let has_channels = |cell| uses[index(cell)][member.lane] <= problem.channels;
+            let stays = member.cells(problem).all(has_channels);
             if !stays {
-                cells.into_iter().for_each(|cell| uses[cell][member.lane] -= 1);
+                member.cells(problem).for_each(|cell| uses[index(cell)][member.lane] -= 1);
                 evicted.push(member.connection);
             }
             stays

@@ -26,7 +26,7 @@
 //! its own. If the words are in rows, bodies leave from the rows and arrive in them
 //! ([`PersistentExchange::start_rows`], [`super::body_messages`]). The next exchange is expected to pass them in
 //! the same way: if it has rows although the receives of bodies have been started, these arrive in the
-//! buffer. Heads are compared before an exchange returns: if it fails, words of another call may be in the
+//! buffer once. Heads are compared before an exchange returns: if it fails, words of another call may be in the
 //! rows.
 //!
 //! Short messages may still be on their way when an exchange finishes, because MPI has buffered
@@ -80,7 +80,8 @@ struct ExchangeProgress {
     /// How far the receives and the sends have been seen done, in their order.
     received: usize,
     left: usize,
-    /// The bodies of the last exchange arrived in rows.
+    /// The call has rows, and its bodies arrive there.
+    has_rows: bool,
     in_rows: bool,
 }
 
@@ -244,18 +245,17 @@ impl PersistentExchange {
         })
     }
 
-    /// Begins an exchange whose bodies leave from rows or from the buffer.
+    /// Begins an exchange whose bodies leave from rows, if it has any, or from the buffer.
     fn start_from(
         &self,
         row: usize,
         call: Numbered,
-        rows: bool,
+        has_rows: bool,
         mut fill: impl FnMut(&WordRun, &mut [u8]),
     ) -> Result<(), MpiError> {
         let (exchange, size) = (&self.cells[row], self.size);
-        self.progress.borrow_mut()[row].in_rows &= rows;
-        self.post(row)?;
-        let skipped = if rows { exchange.leaving_bodies.len() } else { 0 };
+        self.post(row, has_rows)?;
+        let skipped = if has_rows { exchange.leaving_bodies.len() } else { 0 };
         let requests = &mut *self.requests[row].borrow_mut();
         let buffer = requests.outgoing();
         for &at in &exchange.heads {
@@ -266,7 +266,7 @@ impl PersistentExchange {
         }
         let progress = &mut self.progress.borrow_mut()[row];
         progress.begun += 1;
-        progress.call = call;
+        (progress.call, progress.has_rows) = (call, has_rows);
         (progress.stage, progress.received, progress.left) = (0, 0, requests.receives());
         if let Some(first) = exchange.stages.first() {
             let Range { start, end } = first.sends;
@@ -276,13 +276,12 @@ impl PersistentExchange {
         Ok(())
     }
 
-    /// Starts the receives of an exchange that have not been started; not those of bodies if these arrive in
+    /// Starts the receives of an exchange that have not been started; those of bodies only if it has no
     /// rows.
-    fn post(&self, row: usize) -> Result<(), MpiError> {
-        let in_rows = self.progress.borrow()[row].in_rows;
+    fn post(&self, row: usize, has_rows: bool) -> Result<(), MpiError> {
         let requests = &mut *self.requests[row].borrow_mut();
         let active = requests.receiving();
-        let end = if in_rows { self.without_bodies(row) } else { requests.receives() };
+        let end = if has_rows { self.without_bodies(row) } else { requests.receives() };
         requests.start(active..end.max(active))
     }
 
@@ -291,7 +290,7 @@ impl PersistentExchange {
         self.cells[row].arriving_heads.len()
     }
 
-    /// Whether the bodies of a cell's exchange arrive in rows.
+    /// Whether the bodies of a cell's exchange, which has rows, arrive there.
     pub(super) fn is_in_rows(&self, row: usize) -> bool {
         self.progress.borrow()[row].in_rows
     }
@@ -394,11 +393,9 @@ impl PersistentExchange {
     }
 
     fn end(&self, row: usize) -> Result<(), MpiError> {
-        {
-            let progress = &mut self.progress.borrow_mut()[row];
-            progress.ended = progress.begun;
-        }
-        self.post(row)
+        let progress = &mut self.progress.borrow_mut()[row];
+        progress.ended = progress.begun;
+        self.post(row, progress.has_rows)
     }
 
     /// Forgets the bodies of a cell whose exchange is done, or was never begun. Ends the job if some

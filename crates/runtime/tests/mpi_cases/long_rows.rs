@@ -207,6 +207,10 @@ fn all_ways<W: Number + TryFrom<u8>>(comm: &Comm, cells: u32, is_ordered: bool) 
                 }
                 exchanger.overlap()?;
             }
+            // After other ways, bodies arrive in the buffer once, and then in rows again.
+            for _ in 0..2 {
+                exchanger.exchange(ways[0])?;
+            }
         }
         Ok(())
     });
