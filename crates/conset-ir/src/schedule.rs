@@ -50,6 +50,9 @@ pub enum Binding {
     /// Clocks: the least total price of the words' routes, where each link and each channel has a
     /// price, less the price of the channels of all phases.
     ChannelLinkFlow,
+    /// Clocks: in each phase the time of a word over the longest route, where channels limit how
+    /// many long routes a phase has.
+    Latency,
 }
 
 impl Binding {
@@ -67,6 +70,7 @@ impl Binding {
             Binding::Bisection => "bisection",
             Binding::LinkFlow => "link-flow",
             Binding::ChannelLinkFlow => "channel-link-flow",
+            Binding::Latency => "latency",
         }
     }
 
@@ -76,7 +80,7 @@ impl Binding {
     }
 
     /// All bounds.
-    pub const ALL: [Binding; 11] = [
+    pub const ALL: [Binding; 12] = [
         Binding::Nothing,
         Binding::Endpoints,
         Binding::ChannelTotal,
@@ -88,6 +92,7 @@ impl Binding {
         Binding::ChannelFlow,
         Binding::LinkFlow,
         Binding::ChannelLinkFlow,
+        Binding::Latency,
     ];
 }
 

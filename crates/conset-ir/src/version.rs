@@ -6,7 +6,7 @@
 use crate::document::Document;
 use crate::image::Image;
 use crate::machine::Machine;
-use crate::schedule::Schedule;
+use crate::schedule::{Binding, Schedule};
 use crate::step_schedule::StepSchedule;
 use crate::topology::Topology;
 use crate::witness::Witness;
@@ -18,6 +18,10 @@ pub(crate) const STEPS: u8 = 4;
 /// The version of the text and JSON forms of schedules with [`Witness::Prices`]; the major version of
 /// their binary form is one less.
 const PRICES: u8 = 7;
+
+/// The version of the text and JSON forms of schedules with a bound by [`Binding::Latency`]; the
+/// major version of their binary form is one less.
+const LATENCY: u8 = 8;
 
 /// The greatest number of channels per cell that programs before version 5 accept.
 const FORMER_CHANNELS: u32 = 4096;
@@ -36,6 +40,7 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
 /// else if they skipped what is new, so they must refuse it, which a minor version does not do.
 pub(crate) fn major(document: &Document) -> u8 {
     match document {
+        Document::Schedule(schedule) if is_bound_by_latency(schedule) => LATENCY - 1,
         Document::Schedule(schedule) if has_prices(schedule) => PRICES - 1,
         Document::Steps(schedule) if steps_have_prices(schedule) => PRICES - 1,
         other => machine_major(other.machine().map(|machine| &**machine)),
@@ -65,7 +70,9 @@ fn machine_major(machine: Option<&Machine>) -> u8 {
 
 /// The version of the text and JSON forms needed for a schedule.
 pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
-    let contents = if has_prices(schedule) {
+    let contents = if is_bound_by_latency(schedule) {
+        LATENCY
+    } else if has_prices(schedule) {
         PRICES
     } else if schedule.part_map().is_some() {
         3
@@ -92,6 +99,10 @@ pub(crate) fn of_image(image: &Image) -> u8 {
 /// Whether a schedule has what version 1 cannot express: a digest, or a witness of a bound.
 pub(crate) fn has_digest_or_witness(schedule: &Schedule) -> bool {
     schedule.digest().is_some() || schedule.sets().iter().any(|set| !set.proof.is_empty())
+}
+
+fn is_bound_by_latency(schedule: &Schedule) -> bool {
+    schedule.sets().iter().any(|set| set.bounds.clocks_by == Binding::Latency)
 }
 
 fn has_prices(schedule: &Schedule) -> bool {

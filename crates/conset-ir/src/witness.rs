@@ -8,7 +8,7 @@
 //! | witness | proves a number of phases | proves a number of clocks (without switches) |
 //! |---|---|---|
 //! | [`Witness::Cell`] | the connections that end at the cell, divided by its channels | the words and set-ups of its agent |
-//! | [`Witness::Hops`] | the channels of shortest routes, divided by all channels | the word-hops of shortest routes, divided by all links |
+//! | [`Witness::Hops`] | the channels of shortest routes, divided by all channels | the word-hops of shortest routes, divided by all links; or the time of a word over the longest route of each phase |
 //! | [`Witness::Cut`] | | the words that leave a set of cells, divided by the live links that leave it |
 //! | [`Witness::CellPrices`] | the price of cheapest routes, divided by the price of all channels | |
 //! | [`Witness::LinkPrices`] | | the price of cheapest routes of all words, divided by the price of all links |

@@ -376,7 +376,7 @@ fn search(
         (None, None) => StopRule::Converged,
     };
     let new_search = |(set, bounds): (_, &BoundsReport)| {
-        PlanSearch::new(machine, set, bounds.summary(), options, stop_rule, checks)
+        PlanSearch::new(machine, set, bounds.loads(), options, stop_rule, checks)
             .with_clock(clock)
             .interrupted_by(interrupt.clone())
     };

@@ -107,6 +107,10 @@ fn programs() -> Vec<(Arc<Machine>, ConnectionSet)> {
     // Routes that share all links need more channels than one phase has.
     let tornado = (0..10).map(|c| (c, (c + 4) % 10));
     all.push((machine("ring:10", &[("channels_per_cell", "5")]), pairs(tornado, 90)));
+    // Long routes of single words, more than one phase has channels for.
+    let across = (0..24).map(|c| (c % 8, (c * 5 + 3) % 8));
+    let timed = machine("mesh:8", &[("channels_per_cell", "4"), ("timed_starts", "1")]);
+    all.push((timed, pairs(across, 1)));
     // A mesh with a hole, and links dead one way.
     let holed = Machine::new(
         "holed",
@@ -225,6 +229,26 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
                 }
             }
             best
+        }
+        (Binding::Latency, Witness::Hops) => {
+            let time = |c: &Connection| {
+                u128::from(parameters.stream_setup + 2 * parameters.access_clocks_per_word)
+                    + far(&hops, c) * link_clocks
+            };
+            let mut routes: Vec<_> = rows.iter().map(|c| (time(c), far(&hops, c) + 1)).collect();
+            routes.sort_unstable();
+            // The longest that do not fit into the phases before.
+            let mut sum = 0;
+            for phase in 0..u128::from(schedule.bounds.phases) {
+                let mut used = 0;
+                let mut from_longest = routes.iter().rev();
+                let beyond = from_longest.find(|(_, own)| {
+                    used += own;
+                    used > phase * live.len() as u128 * channels
+                });
+                sum += beyond.or(routes.first()).map_or(0, |&(time, _)| time);
+            }
+            sum
         }
         _ => return None,
     })
@@ -412,6 +436,7 @@ fn none_of_a_thousand_false_claims_is_believed() {
         "agent-load",
         "link-flow",
         "channel-link-flow",
+        "latency",
         "order",
     ];
     assert!(needed.iter().all(|by| kinds.contains_key(by)), "{kinds:?}");

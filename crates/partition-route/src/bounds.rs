@@ -18,7 +18,8 @@
 //! Precedence constraints do not bound the phases: ordered connections may share a phase.
 //!
 //! Bounds on clocks: each phase of the phase bound costs a context switch. The rest is at least the
-//! load of the busiest resource, because the load of a resource is only divided among phases:
+//! load of the busiest resource, because the load of a resource is only divided among phases (the
+//! bound of latencies is not of that kind):
 //!
 //! * *agent load*: words times access clocks, plus a set-up for each stream (with several open
 //!   streams set-ups can overlap and bound only on their own). With half duplex both directions are
@@ -32,6 +33,8 @@
 //!   links evenly may need more channels than the fewest phases have (module `flow`).
 //! * *order*: chains of connections that follow one another, and the words that must be moved
 //!   between their ends (module `critical_path`).
+//! * *latency*: every phase takes as long as a word over its longest route, and channels limit how
+//!   many long routes a phase has (module `latency`). Only with timed starts.
 //!
 //! Flow bounds are reported only if they exceed the bounds before them.
 //!
@@ -56,6 +59,7 @@
 mod critical_path;
 mod cuts;
 mod flow;
+mod latency;
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{
@@ -98,14 +102,14 @@ pub struct BoundsReport {
 impl BoundsReport {
     /// The greatest bound of each kind; of equal ones the first.
     pub fn summary(&self) -> Bounds {
-        let phases = tightest(&self.phases);
-        let clocks = tightest(&self.clocks);
-        Bounds {
-            phases: u32::try_from(phases.value).unwrap_or(u32::MAX),
-            phases_by: phases.binding,
-            clocks: clocks.value,
-            clocks_by: clocks.binding,
-        }
+        summarize(tightest(&self.phases), tightest(&self.clocks))
+    }
+
+    /// As [`BoundsReport::summary`], but without the bound of latencies: what a search for plans can
+    /// reach if it hides the clocks in which words are on their way.
+    pub fn loads(&self) -> Bounds {
+        let loads = self.clocks.iter().filter(|bound| bound.binding != Binding::Latency);
+        summarize(tightest(&self.phases), tightest(loads))
     }
 
     /// The witnesses of the bounds of [`BoundsReport::summary`].
@@ -117,14 +121,20 @@ impl BoundsReport {
     }
 }
 
-fn tightest(bounds: &[Bound]) -> &Bound {
-    let mut best = &bounds[0];
-    for bound in &bounds[1..] {
-        if bound.value > best.value {
-            best = bound;
-        }
+fn summarize(phases: &Bound, clocks: &Bound) -> Bounds {
+    Bounds {
+        phases: u32::try_from(phases.value).unwrap_or(u32::MAX),
+        phases_by: phases.binding,
+        clocks: clocks.value,
+        clocks_by: clocks.binding,
     }
-    best
+}
+
+/// The greatest bound, of equal ones the first. There is at least one.
+fn tightest<'a>(bounds: impl IntoIterator<Item = &'a Bound>) -> &'a Bound {
+    let greater =
+        |best: &'a Bound, bound: &'a Bound| if bound.value > best.value { bound } else { best };
+    bounds.into_iter().reduce(greater).expect("a set has bounds")
 }
 
 /// The channels on all routes of a set together that a compilation may use by default: in
@@ -193,6 +203,7 @@ fn bounds_with_budget(
     let fewest = tightest(&phases).value;
     clocks.extend(flow::clocks_in_phases(machine, &network, set, fewest, &clocks));
     clocks.extend(critical_path::clocks(machine, set, &shortest.hops, known(&clocks)));
+    clocks.extend(latency::clocks(machine, set, &shortest.hops, fewest));
     let clocks = clocks
         .into_iter()
         .map(|bound| Bound {

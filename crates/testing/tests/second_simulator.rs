@@ -140,6 +140,7 @@ fn stored_files() {
         "compat/v5",
         "compat/v6",
         "compat/v7",
+        "compat/v8",
     ] {
         for entry in fs::read_dir(fixtures.join(folder)).expect("a folder of this repository") {
             let path = entry.expect("it can be read").path();

@@ -39,6 +39,8 @@ mod chains;
 mod distances;
 mod loads;
 
+use std::collections::BTreeMap;
+
 use conset_ir::convert::to_u64;
 use conset_ir::{
     Binding, ConnectionSet, Machine, PhaseRoutes, RouteRef, SetSchedule, Timetable, Witness,
@@ -278,6 +280,14 @@ impl<'a> Prover<'a> {
                     false => prices.clocks(self.most_phases(phases)),
                 });
             }
+            Some(Witness::Hops) if by == Binding::Latency => {
+                let proved = phases * switch + self.latencies(phases);
+                if proved >= claimed {
+                    return Ok(proved);
+                }
+                let phases = self.most_phases(phases);
+                return Ok(phases * switch + self.latencies(phases));
+            }
             Some(witness) => self.load(by, witness)?,
             None => self.counted_load(claimed.saturating_sub(phases * switch)),
         };
@@ -372,6 +382,41 @@ impl<'a> Prover<'a> {
         let channels = self.distances.hops().iter().map(|&hops| u128::from(hops) + 1).sum();
         let all = u128::from(self.machine.parameters().channels_per_cell);
         share(Some(channels), self.loads.live_cells() * all)
+    }
+
+    /// The sum over phases of the time of a word over the longest route of the phase, beside the
+    /// switches.
+    ///
+    /// Consider the connections whose word takes more than some time. Phases that are not as long as
+    /// that have none of them, so the others are at least as many as they need for their channels.
+    /// Every phase is as long as the least time.
+    fn latencies(&mut self, phases: u128) -> u128 {
+        let parameters = self.machine.parameters();
+        if !parameters.has_timed_starts() {
+            return 0;
+        }
+        let [link, _] = self.machine.link_clocks_range().map(u128::from);
+        let in_a_phase = self.loads.live_cells() * u128::from(parameters.channels_per_cell);
+        let mut channels: BTreeMap<u128, u128> = BTreeMap::new();
+        for (connection, &hops) in self.set.connections().iter().zip(self.distances.hops()) {
+            let opened = u128::from(parameters.stream_setup)
+                + u128::from(self.machine.network_overhead(connection.source, connection.target));
+            let moved = 2 * u128::from(parameters.access_clocks_per_word) + u128::from(hops) * link;
+            *channels.entry(opened + moved).or_default() += u128::from(hops) + 1;
+        }
+        // From the shortest: `longer` are the channels of all routes that take at least `time`.
+        let mut longer: u128 = channels.values().sum();
+        let (mut sum, mut before) = (0, 0);
+        for (at, (&time, &own)) in channels.iter().enumerate() {
+            let as_long = match at {
+                0 => phases,
+                _ => phases.min(share(Some(longer), in_a_phase)),
+            };
+            sum += (time - before) * as_long;
+            before = time;
+            longer -= own;
+        }
+        sum
     }
 
     /// The clocks of the word-hops of shortest routes, divided by all links.

@@ -44,7 +44,7 @@ pub use write::write;
 pub const MAGIC: [u8; 8] = *b"\x93CONSET\n";
 /// The newest major version that this program reads. It writes the lowest version that can express
 /// the value.
-pub const MAJOR: u8 = 6;
+pub const MAJOR: u8 = 7;
 /// The newest minor version that this program knows. It writes the lowest one that can express the
 /// value.
 pub const MINOR: u8 = 3;

@@ -34,4 +34,4 @@ pub const SCHEDULE_FORMAT: &str = "conset-schedule";
 pub const SET_FORMAT: &str = "conset-set";
 /// The newest version that this program reads. It writes the lowest version that can express the
 /// value.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;

@@ -44,4 +44,4 @@ pub use writer::{write, write_to};
 
 /// The newest version that this program reads. It writes the lowest version that can express the
 /// value.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;

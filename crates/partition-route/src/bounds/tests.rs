@@ -177,6 +177,28 @@ fn routes_that_share_all_links_need_channels() {
 }
 
 /// Lengths of cells alone may prove that there are too few phases; then links have no length.
+/// Five connections of a word from the first cell of a mesh of five, three of them to the last one.
+#[test]
+fn phases_are_as_long_as_the_routes_that_do_not_fit_into_others() {
+    let rows = set(&[(0, 4, 1), (0, 1, 1), (0, 4, 1), (0, 1, 1), (0, 4, 1)]);
+    let of = |timed_starts| {
+        let mesh = Machine::from_spec("mesh:5").unwrap();
+        let parameters =
+            Parameters { channels_per_cell: 2, timed_starts, ..mesh.parameters().clone() };
+        bounds(&mesh.with_parameters(parameters).unwrap(), &rows).unwrap()
+    };
+    // Two of the three long routes fill a phase, so two phases have long ones.
+    let timed = of(1);
+    let [long, short] = [2 * 2 + 4 * 2, 2 * 2 + 2];
+    let summary = timed.summary();
+    assert_eq!((summary.phases, summary.clocks_by), (3, Binding::Latency));
+    assert_eq!(summary.clocks, 3 * 528 + 2 * long + short);
+    assert_eq!(timed.proof().clocks, Some(Witness::Hops));
+    // The loads are those of the links to the last cell, and of the first agent.
+    assert_eq!((timed.loads().clocks, timed.loads().clocks_by), (3 * 528 + 10, Binding::AgentLoad));
+    assert_eq!(of(0).summary(), timed.loads());
+}
+
 #[test]
 fn a_bound_for_too_few_phases_is_that_of_more() {
     let parameters = Parameters { channels_per_cell: 2, ..Parameters::iwarp() };
@@ -261,7 +283,7 @@ fn paths(machine: &Machine, from: CellId, to: CellId) -> Vec<Vec<CellId>> {
 }
 
 /// The fewest phases, and the least clocks that the loads of links and agents leave, of all
-/// divisions and routes. Loads of parallel links are counted as if words could change links.
+/// divisions and routes; with timed starts a phase also takes as long as a word over each route. Loads of parallel links are counted as if words could change links.
 fn optimum(machine: &Machine, set: &ConnectionSet) -> (u32, u64) {
     let routes: Vec<_> =
         set.connections().iter().map(|c| paths(machine, c.source, c.target)).collect();
@@ -280,6 +302,13 @@ fn optimum(machine: &Machine, set: &ConnectionSet) -> (u32, u64) {
             let path = &routes[x][path];
             for cell in path {
                 *used.entry((phase, *cell)).or_insert(0) += 1;
+            }
+            if parameters.has_timed_starts() {
+                let links = path.len() as u64 - 1;
+                let moved = 2 * u64::from(parameters.access_clocks_per_word)
+                    + links * u64::from(parameters.link_clocks_per_word);
+                let alone = 60 * (u64::from(parameters.stream_setup) + moved);
+                load.insert((phase, 3 + x, c.source, c.target), alone);
             }
             let words = u64::from(c.words);
             for pair in path.windows(2) {
@@ -314,7 +343,7 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((random >> 33) % below) as u32
     };
-    let (mut flows, mut both) = (0, 0);
+    let (mut flows, mut both, mut latencies) = (0, 0, 0);
     let specs = ["ring:4", "mesh:2x3", "ring:2", "fat-tree:5", "mesh:4", "torus:3x2", "ring:3"];
     for case in 0..420 {
         let spec = specs[case % specs.len()];
@@ -325,6 +354,7 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
             t_phase: 0,
             access_clocks_per_word: 1 + next(2),
             link_clocks_per_word: 1 + next(9),
+            timed_starts: u32::from(case % 3 == 0),
             ..machine.parameters().clone()
         };
         let machine = machine.with_parameters(parameters).unwrap();
@@ -345,8 +375,10 @@ fn no_bound_exceeds_the_best_of_all_schedules() {
             both += usize::from(bound.binding == Binding::ChannelLinkFlow);
             assert!(bound.value <= clocks, "{spec} {rows:?} {bound:?} {clocks}");
         }
+        latencies += usize::from(report.summary().clocks_by == Binding::Latency);
     }
     assert!(flows > 0 && both > 0, "no flow was tried: {flows}, {both}");
+    assert!(latencies > 10, "latencies bind in {latencies} cases");
 }
 
 /// The least clocks of streams at full rate that keep off each other, of all orders in which they

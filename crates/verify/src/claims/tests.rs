@@ -141,6 +141,34 @@ fn prices_of_cells_and_links_weigh_time_against_phases() {
     assert_eq!(proved(528, 1, u32::MAX, 0), 528 + 600);
 }
 
+/// Three connections over the four links of a mesh of five, and two over one of them.
+#[test]
+fn latencies_are_those_of_the_routes_that_each_phase_needs() {
+    let rows = set(&[(0, 1, 9), (0, 4, 1), (4, 0, 1), (1, 2, 1), (0, 4, 7)]);
+    let proved = |timed_starts, setup, channels, phases| {
+        let parameters = Parameters {
+            channels_per_cell: channels,
+            timed_starts,
+            stream_setup: setup,
+            ..Parameters::iwarp()
+        };
+        let mesh = Machine::from_spec("mesh:5").unwrap().with_parameters(parameters).unwrap();
+        let mut prover = Prover::new(&mesh, &rows);
+        let clocks =
+            prover.clocks(u128::MAX, phases, Binding::Latency, Some(&Witness::Hops)).unwrap();
+        clocks - phases * 528
+    };
+    let [long, short] = [12, 6];
+    // 19 channels are needed, 15 of them by the long routes.
+    assert_eq!(proved(1, 0, 12, 1), long);
+    assert_eq!(proved(1, 0, 12, 2), long + short);
+    assert_eq!(proved(1, 0, 3, 2), long + short);
+    assert_eq!(proved(1, 0, 2, 3), 2 * long + short);
+    assert_eq!(proved(1, 0, 1, 4), 3 * long + short);
+    assert_eq!(proved(1, 30, 1, 5), 3 * long + 2 * short + 5 * 30);
+    assert_eq!(proved(0, 0, 1, 4), 0);
+}
+
 #[test]
 fn chains_and_windows_are_counted_from_the_order() {
     let x = ConnectionId;
