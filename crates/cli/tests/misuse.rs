@@ -286,7 +286,7 @@ const CALLS: &[(i32, &str, &str)] = &[
     (2, "compile version.msh", "version `9.9`; expected 1, 2 to 2.2, 4.0 or 4.1"),
     (2, "compile fluent.msh", "fluent.msh: a Fluent mesh; conset does not read"),
     (2, "compile zero.cset", "expected a number of words from 1 to"),
-    (2, "compile future.cset", "version 99 of conset set is newer than 7"),
+    (2, "compile future.cset", "version 99 of conset set is newer than 8"),
     (2, "compile arrow.cset", "expected `->`, found `c1`"),
     (2, "compile far.cset", "c9 cannot be an end of a connection: the"),
     (2, "compile m.toml", "m.toml: this is a machine; expected a mesh,"),

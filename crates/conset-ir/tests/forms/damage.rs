@@ -240,7 +240,7 @@ fn newer_binary_versions_follow_the_rule() {
     let mut newer = binary::write(value);
     newer[8] = binary::MAJOR + 1;
     let error = binary::parse("f", &resealed(newer)).unwrap_err();
-    assert!(error.message.contains("version 7."), "{error}");
+    assert!(error.message.contains("version 8."), "{error}");
     // A newer minor version may have more data at the end, which is skipped. (The newest one adds
     // step schedules, and nothing to schedules.)
     let Document::Schedule(schedule) = value else { panic!("a {}", value.kind()) };

@@ -168,8 +168,8 @@ fn parts_and_node_numbers_are_optional_and_belong_together() {
 
 #[test]
 fn other_formats_and_newer_versions_are_refused_by_name() {
-    let newer = changed("\"version\": 1,", "\"version\": 8, \"new_key\": 1,").unwrap_err();
-    assert_eq!(newer.message, "version 8 of conset-schedule is newer than 7");
+    let newer = changed("\"version\": 1,", "\"version\": 9, \"new_key\": 1,").unwrap_err();
+    assert_eq!(newer.message, "version 9 of conset-schedule is newer than 8");
     assert!(changed("\"version\": 1", "\"version\": 0").is_err());
     let other = changed("conset-schedule", "geojson").unwrap_err();
     assert!(other.message.contains("`geojson`"), "{other}");
