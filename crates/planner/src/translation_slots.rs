@@ -56,6 +56,8 @@ pub struct TranslationConfig {
     pub filled: u64,
     /// The search ends at a plan that is above the bound by at most `1 / worth` of it.
     pub worth: u64,
+    /// The maximum of connections of a set that is invariant under no translation.
+    pub alone: usize,
     /// The maximum of items times slots of a packing.
     pub most: u64,
     /// The weights of the packing search, for one class of cells and for several.
@@ -69,6 +71,7 @@ impl Default for TranslationConfig {
             share: 6,
             filled: 3,
             worth: 64,
+            alone: 512,
             most: 1 << 22,
             weights: [(1015, 2500), (1000, 6000)].map(|(kept, patience)| Weights {
                 growth: 800,
@@ -91,8 +94,8 @@ const BUDGET: u64 = 9 << 18;
 
 /// Plans a set for the least time.
 ///
-/// Returns `None` if the machine is not a torus, if the set is not invariant or has an order or
-/// requirements, or if no plan was found within the budget.
+/// Returns `None` if the machine is not a torus, if the set is large and not invariant, has an order
+/// or requirements, or if no plan was found within the budget.
 pub fn plan(
     problem: &Problem<'_>,
     config: &TranslationConfig,
@@ -186,6 +189,10 @@ impl<'a> TranslationSearch<'a> {
         // Invariance under all translations is that under every subgroup.
         if !torus.is_invariant(&all[0]) {
             all.retain(|steps| torus.is_invariant(steps));
+        }
+        // Every set is invariant under the identity. If nothing else is, an item is one connection.
+        if all.len() == 1 && problem.set.len() > config.alone {
+            return None;
         }
         let rng = ChaCha8Rng::seed_from_u64(seed);
         let words = problem.set.connections().iter().map(|c| c.words).max().unwrap_or(0);

@@ -247,13 +247,14 @@ impl<'a> PhaseNegotiation<'a> {
                 if self.work >= budget || self.problem.interrupt.is_requested() {
                     return RoutingOutcome::Exhausted;
                 }
+                let is_long = (self.work - before).saturating_mul(FIRST_PASSES) > budget;
+                if pass == 0 && is_long && self.overuse() > 0 {
+                    return RoutingOutcome::TooLarge;
+                }
             }
             let now = self.overuse();
             if now == 0 {
                 return RoutingOutcome::Settled;
-            }
-            if pass == 0 && (self.work - before).saturating_mul(FIRST_PASSES) > budget {
-                return RoutingOutcome::TooLarge;
             }
             self.learn();
             stalled = if now < least { 0 } else { stalled + 1 };
