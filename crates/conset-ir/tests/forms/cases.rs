@@ -82,9 +82,17 @@ fn rejected_files_are_refused_with_the_message_expected() {
 #[test]
 fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
-    let versions =
-        ["compat/v1", "compat/v2", "compat/v3", "compat/v4", "compat/v5", "compat/v6", "compat/v7", "compat/v8"]
-            .map(|name| files(&folder(name)));
+    let versions = [
+        "compat/v1",
+        "compat/v2",
+        "compat/v3",
+        "compat/v4",
+        "compat/v5",
+        "compat/v6",
+        "compat/v7",
+        "compat/v8",
+    ]
+    .map(|name| files(&folder(name)));
     let enough =
         versions.iter().zip([14, 3, 3, 17, 4, 4, 3, 3]).all(|(files, least)| files.len() >= least);
     assert!(enough, "the files of old versions are gone");

@@ -283,7 +283,8 @@ fn paths(machine: &Machine, from: CellId, to: CellId) -> Vec<Vec<CellId>> {
 }
 
 /// The fewest phases, and the least clocks that the loads of links and agents leave, of all
-/// divisions and routes; with timed starts a phase also takes as long as a word over each route. Loads of parallel links are counted as if words could change links.
+/// divisions and routes; with timed starts a phase also takes as long as a word over each route.
+/// Loads of parallel links are counted as if words could change links.
 fn optimum(machine: &Machine, set: &ConnectionSet) -> (u32, u64) {
     let routes: Vec<_> =
         set.connections().iter().map(|c| paths(machine, c.source, c.target)).collect();
