@@ -39,11 +39,14 @@ pub(crate) fn of_machine(machine: Option<&Machine>) -> u8 {
 /// The major version of the binary form needed for a document. Older programs would read something
 /// else if they skipped what is new, so they must refuse it, which a minor version does not do.
 pub(crate) fn major(document: &Document) -> u8 {
-    match document {
-        Document::Schedule(schedule) if is_bound_by_latency(schedule) => LATENCY - 1,
-        Document::Schedule(schedule) if has_prices(schedule) => PRICES - 1,
-        Document::Steps(schedule) if steps_have_prices(schedule) => PRICES - 1,
-        other => machine_major(other.machine().map(|machine| &**machine)),
+    let contents = match document {
+        Document::Schedule(schedule) => of_claims(schedule),
+        Document::Steps(schedule) if steps_have_prices(schedule) => Some(PRICES),
+        _ => None,
+    };
+    match contents {
+        Some(version) => version - 1,
+        None => machine_major(document.machine().map(|machine| &**machine)),
     }
 }
 
@@ -70,10 +73,8 @@ fn machine_major(machine: Option<&Machine>) -> u8 {
 
 /// The version of the text and JSON forms needed for a schedule.
 pub(crate) fn of_schedule(schedule: &Schedule) -> u8 {
-    let contents = if is_bound_by_latency(schedule) {
-        LATENCY
-    } else if has_prices(schedule) {
-        PRICES
+    let contents = if let Some(version) = of_claims(schedule) {
+        version
     } else if schedule.part_map().is_some() {
         3
     } else if has_digest_or_witness(schedule) {
@@ -99,6 +100,15 @@ pub(crate) fn of_image(image: &Image) -> u8 {
 /// Whether a schedule has what version 1 cannot express: a digest, or a witness of a bound.
 pub(crate) fn has_digest_or_witness(schedule: &Schedule) -> bool {
     schedule.digest().is_some() || schedule.sets().iter().any(|set| !set.proof.is_empty())
+}
+
+/// The version of the text and JSON forms needed for the bounds of a schedule, if it is a major one.
+fn of_claims(schedule: &Schedule) -> Option<u8> {
+    if is_bound_by_latency(schedule) {
+        Some(LATENCY)
+    } else {
+        has_prices(schedule).then_some(PRICES)
+    }
 }
 
 fn is_bound_by_latency(schedule: &Schedule) -> bool {

@@ -131,17 +131,8 @@ fn document(document: Document, name: &str) -> usize {
 fn stored_files() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let (mut files, mut runs) = (0, 0);
-    for folder in [
-        "cases",
-        "compat/v1",
-        "compat/v2",
-        "compat/v3",
-        "compat/v4",
-        "compat/v5",
-        "compat/v6",
-        "compat/v7",
-        "compat/v8",
-    ] {
+    let old = (1..=conset_ir::text::VERSION).map(|version| format!("compat/v{version}"));
+    for folder in std::iter::once("cases".to_owned()).chain(old) {
         for entry in fs::read_dir(fixtures.join(folder)).expect("a folder of this repository") {
             let path = entry.expect("it can be read").path();
             let name = path.display().to_string();

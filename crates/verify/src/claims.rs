@@ -269,32 +269,42 @@ impl<'a> Prover<'a> {
         witness: Option<&Witness>,
     ) -> Result<u128, String> {
         let switch = u128::from(self.machine.parameters().switch_clocks());
-        let load = match witness {
+        Ok(match witness {
             Some(Witness::Prices { cells, links, alone })
                 if matches!(by, Binding::ChannelLinkFlow | Binding::Nothing) =>
             {
                 let prices = self.prices(cells, links, alone)?;
-                let proved = prices.clocks(phases);
-                return Ok(match proved >= claimed {
-                    true => proved,
-                    false => prices.clocks(self.most_phases(phases)),
-                });
+                self.in_phases(claimed, phases, |_, phases| prices.clocks(phases))
             }
             Some(Witness::Hops) if by == Binding::Latency => {
-                let proved = phases * switch + self.latencies(phases);
-                if proved >= claimed {
-                    return Ok(proved);
-                }
-                let phases = self.most_phases(phases);
-                return Ok(phases * switch + self.latencies(phases));
+                let clocks = |this: &mut Self, phases| phases * switch + this.latencies(phases);
+                self.in_phases(claimed, phases, clocks)
             }
-            Some(witness) => self.load(by, witness)?,
-            None => self.counted_load(claimed.saturating_sub(phases * switch)),
-        };
-        if phases * switch + load >= claimed {
-            return Ok(phases * switch + load);
+            Some(witness) => {
+                let load = self.load(by, witness)?;
+                self.in_phases(claimed, phases, |_, phases| phases * switch + load)
+            }
+            None => {
+                let load = self.counted_load(claimed.saturating_sub(phases * switch));
+                self.in_phases(claimed, phases, |_, phases| phases * switch + load)
+            }
+        })
+    }
+
+    /// The clocks of `phases` phases or, if that is less than the claim, of the most phases that can
+    /// be proved.
+    fn in_phases(
+        &mut self,
+        claimed: u128,
+        phases: u128,
+        clocks: impl Fn(&mut Self, u128) -> u128,
+    ) -> u128 {
+        let proved = clocks(self, phases);
+        if proved >= claimed {
+            return proved;
         }
-        Ok(self.most_phases(phases) * switch + load)
+        let phases = self.most_phases(phases);
+        clocks(self, phases)
     }
 
     /// The phases that can be proved without a witness, as the claimed number may be less; at least

@@ -82,19 +82,11 @@ fn rejected_files_are_refused_with_the_message_expected() {
 #[test]
 fn files_of_old_versions_are_still_read() {
     let mut last: Option<(PathBuf, Document)> = None;
-    let versions = [
-        "compat/v1",
-        "compat/v2",
-        "compat/v3",
-        "compat/v4",
-        "compat/v5",
-        "compat/v6",
-        "compat/v7",
-        "compat/v8",
-    ]
-    .map(|name| files(&folder(name)));
-    let enough =
-        versions.iter().zip([14, 3, 3, 17, 4, 4, 3, 3]).all(|(files, least)| files.len() >= least);
+    let versions: Vec<Vec<PathBuf>> =
+        (1..=text::VERSION).map(|version| files(&folder(&format!("compat/v{version}")))).collect();
+    let least = [14, 3, 3, 17, 4, 4, 3, 3];
+    assert_eq!(versions.len(), least.len(), "files of each version");
+    let enough = versions.iter().zip(least).all(|(files, least)| files.len() >= least);
     assert!(enough, "the files of old versions are gone");
     for path in versions.into_iter().flatten() {
         let document = Document::parse_any(&name(&path), &fs::read(&path).unwrap())

@@ -240,6 +240,9 @@ impl<'a> PhaseNegotiation<'a> {
         let (mut least, mut best) = (u64::MAX, u64::MAX);
         let (mut stalled, mut idle) = (0, 0);
         let before = self.work;
+        let is_long = |work: u64| (work - before).saturating_mul(FIRST_PASSES) > budget;
+        // As long as nothing is moved, nothing that is overused becomes free.
+        let is_fresh = self.paths.iter().all(|path| path.is_empty());
         for pass in 0..passes {
             let open = self.open();
             for x in open {
@@ -247,14 +250,16 @@ impl<'a> PhaseNegotiation<'a> {
                 if self.work >= budget || self.problem.interrupt.is_requested() {
                     return RoutingOutcome::Exhausted;
                 }
-                let is_long = (self.work - before).saturating_mul(FIRST_PASSES) > budget;
-                if pass == 0 && is_long && self.overuse() > 0 {
+                if pass == 0 && is_fresh && is_long(self.work) && self.overuse() > 0 {
                     return RoutingOutcome::TooLarge;
                 }
             }
             let now = self.overuse();
             if now == 0 {
                 return RoutingOutcome::Settled;
+            }
+            if pass == 0 && is_long(self.work) {
+                return RoutingOutcome::TooLarge;
             }
             self.learn();
             stalled = if now < least { 0 } else { stalled + 1 };
