@@ -2,7 +2,7 @@
 //!
 //! Each begins with `format`, which is `conset-` and the name of the subcommand or `conset-error`, and
 //! `version`. `docs/json.md` describes the members, and `docs/json.schema.json` is the schema, which
-//! `tests/json.rs` holds against the output of every subcommand. A member that is removed, renamed or
+//! `tests/all/json.rs` holds against the output of every subcommand. A member that is removed, renamed or
 //! given another meaning needs a new version; a new one does not.
 
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! Step plans: orders and routes, delivery by every planner, the cost model. The schedules that the
-//! CM-5 paper prints are compared in `crates/conset/tests/reproduce.rs`.
+//! CM-5 paper prints are compared in `crates/conset/tests/all/reproduce.rs`.
 
 mod common;
 

@@ -415,7 +415,7 @@ fn every_fault_is_refused_by_its_rule_alone() {
         image_cases(),
         lift_cases(),
     ];
-    // The rules of steps alone are in `tests/steps.rs`.
+    // The rules of steps alone are in `tests/all/steps.rs`.
     let mut covered = vec![Rule::Shape, Rule::Barrier, Rule::Holding, Rule::Pairing];
     for (rule, what, rejection) in cases.into_iter().flatten() {
         assert_eq!(rejection.rules(), [rule], "{what}: {rejection}");

@@ -1,0 +1,12 @@
+//! One program for all tests of the crate, so that it is linked once and no core waits for the last test of each file.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accepts;
+mod deadlock;
+mod independence;
+mod lengths;
+mod schedules;
+mod steps;
+mod violations;
