@@ -215,7 +215,8 @@ fn main() {
     let output = Command::new(cargo)
         .args(["run", "--quiet", "--offline"])
         .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
+        // What crates from generated code depend on is compiled once for the tests of all crates.
+        .env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/generated"))
         .env_remove("RUSTFLAGS")
         .output()
         .unwrap();

@@ -138,7 +138,8 @@ fn run(folder: &Path, name: &str) -> String {
     let output = Command::new(cargo)
         .args(["run", "--quiet", "--offline", "--package", name])
         .current_dir(folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
+        // What crates from generated code depend on is compiled once for the tests of all crates.
+        .env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/generated"))
         .env_remove("RUSTFLAGS")
         .output()
         .unwrap();

@@ -14,7 +14,7 @@
 //! use conset::ir::Machine;
 //! use conset::{Compiler, mesh, run};
 //!
-//! let machine = Arc::new(Machine::from_spec("torus:8x8")?);
+//! let machine = Arc::new(Machine::from_spec("torus:4x4")?);
 //! let set = Arc::new(mesh::patterns::generate("all-to-all", &machine, 64)?);
 //! let batches = Batches::new(&machine, &set, 4, 1)?;
 //! let mut total = batches.summary();

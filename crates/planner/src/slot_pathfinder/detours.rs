@@ -92,7 +92,8 @@ impl DetourSearch {
         }
         self.lowered.copy_from_slice(&self.costs);
         if source != target {
-            self.wait(0, 0..width, limit);
+            let least = self.costs.iter().copied().min().unwrap_or(NEVER);
+            self.wait(0, (0..width, least), limit);
         }
         while let Some((row, from_starts)) = self.next(limit) {
             let Row { cell, estimate, ahead: left, .. } = self.rows[row];
@@ -112,7 +113,7 @@ impl DetourSearch {
                 let least = self.relax(view, (row, next_row), (edge, slots), &from_starts);
                 match next == target {
                     true => limit = limit.min(least),
-                    false => self.wait(next_row, from_starts.clone(), limit),
+                    false => self.wait(next_row, (from_starts.clone(), least), limit),
                 }
             }
         }
@@ -185,11 +186,14 @@ impl DetourSearch {
         least
     }
 
-    /// Queues a row where the costs `lowered` at some of the starts may lead to a route cheaper than
-    /// `limit`.
-    fn wait(&mut self, row: usize, starts: Range<usize>, limit: i32) {
+    /// Queues a row where the costs `lowered` at some of the starts, of which `least` is the least, may
+    /// lead to a route cheaper than `limit`.
+    fn wait(&mut self, row: usize, (starts, least): (Range<usize>, i32), limit: i32) {
         let Row { ahead, waiting, estimate, .. } = &mut self.rows[row];
         let most = limit.saturating_sub(*ahead);
+        if least >= most {
+            return;
+        }
         let lowered = &self.lowered[starts.clone()];
         let is_cheap = |cost: &i32| *cost < most;
         let Some(first) = lowered.iter().position(is_cheap) else { return };
@@ -199,7 +203,7 @@ impl DetourSearch {
             Some(before) => before.start.min(now.start)..before.end.max(now.end),
             None => now,
         });
-        let least = lowered.iter().copied().min().unwrap_or(NEVER).saturating_add(*ahead);
+        let least = least.saturating_add(*ahead);
         if least < *estimate {
             *estimate = least;
             self.waiting.push((Reverse(least), to_u32(row)));

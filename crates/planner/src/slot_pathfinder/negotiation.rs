@@ -325,9 +325,9 @@ impl<'a> Negotiation<'a> {
         }
         for unit in 0..self.units.count() {
             self.book(unit, true);
-        }
-        for x in 0..to_u32(self.problem.set.len()) {
-            self.book_channels(x, true);
+            if !self.places[unit].cells.is_empty() && !self.continues(unit) {
+                self.book_stream(unit, true);
+            }
         }
     }
 

@@ -31,33 +31,58 @@ impl Negotiation<'_> {
     /// Whether another unit of the connection ends on the same route in the same phase where this
     /// unit starts, so that both are one stream.
     pub(super) fn continues(&self, unit: usize) -> bool {
+        !self.is_first_without(unit, unit)
+    }
+
+    /// Whether a unit, which has its place, continues no unit of its connection but perhaps `left_out`.
+    fn is_first_without(&self, unit: usize, left_out: usize) -> bool {
         let place = &self.places[unit];
-        let others = self.units.of(self.units.connection[unit]);
-        others.len() > 1
-            && !self.first.contains(&place.slot)
-            && others.into_iter().any(|other| {
+        let mut others = self.units.of(self.units.connection[unit]);
+        others.len() == 1
+            || self.first.contains(&place.slot)
+            || !others.any(|other| {
                 let (slot, slots) = self.span(other);
-                let other = &self.places[other];
-                !other.cells.is_empty()
+                other != left_out
                     && slot + slots == index(place.slot)
-                    && other.cells == place.cells
+                    && self.places[other].cells == place.cells
             })
     }
 
-    /// Adds or removes the streams of a connection as users of their channels.
-    pub(super) fn book_channels(&mut self, x: u32, add: bool) {
+    /// Adds or removes the channels of a unit, which has its place, beside the other units of its connection:
+    /// those of its own stream, unless it continues another unit, and those of the streams that begin
+    /// where it ends, which have channels of their own without it.
+    pub(super) fn book_channels(&mut self, unit: usize, add: bool) {
+        if self.places[unit].cells.is_empty() {
+            return;
+        }
+        if self.is_first_without(unit, unit) {
+            self.book_stream(unit, add);
+        }
+        let (slot, slots) = self.span(unit);
+        let of = self.units.of(self.units.connection[unit]);
+        if of.len() == 1 || self.first.contains(&to_u32(slot + slots)) {
+            return;
+        }
+        for next in of {
+            let place = &self.places[next];
+            if index(place.slot) == slot + slots
+                && place.cells == self.places[unit].cells
+                && self.is_first_without(next, unit)
+            {
+                self.book_stream(next, !add);
+            }
+        }
+    }
+
+    /// Adds or removes a user of the channels on a unit's route, in its phase.
+    pub(super) fn book_stream(&mut self, unit: usize, add: bool) {
+        let phase = self.phase_of(self.places[unit].slot);
         let phases = self.phases();
-        for unit in self.units.of(x) {
-            if self.places[unit].cells.is_empty() || self.continues(unit) {
-                continue;
-            }
-            let phase = self.phase_of(self.places[unit].slot);
-            for at in 0..self.places[unit].cells.len() {
-                let cell = index(self.places[unit].cells[at]);
-                let of = &mut self.channels[cell * phases + phase];
-                self.channel_overuse += of.change(self.problem.channels, add);
-                self.price_channels(cell, phase);
-            }
+        for at in 0..self.places[unit].cells.len() {
+            let cell = index(self.places[unit].cells[at]);
+            let of = &mut self.channels[cell * phases + phase];
+            self.channel_overuse += of.change(self.problem.channels, add);
+            self.price_channels(cell, phase);
         }
     }
 
@@ -76,11 +101,9 @@ impl Negotiation<'_> {
         if self.places[unit].cells.is_empty() {
             return;
         }
-        let x = self.units.connection[unit];
         self.book(unit, false);
-        self.book_channels(x, false);
+        self.book_channels(unit, false);
         self.places[unit].cells.clear();
-        self.book_channels(x, true);
     }
 
     /// Places a unit at the cheapest start and route.
@@ -125,9 +148,8 @@ impl Negotiation<'_> {
         }
         edges.clear();
         edges.extend(cells.windows(2).map(|pair| to_u32(self.problem.edge(pair[0], pair[1]))));
-        self.book_channels(x, false);
         self.places[unit] = Placement { slot: to_u32(slot), cells, edges };
-        self.book_channels(x, true);
+        self.book_channels(unit, true);
         self.book(unit, true);
     }
 
