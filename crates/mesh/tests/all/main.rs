@@ -12,7 +12,6 @@ mod formats;
 mod gmsh_sections;
 mod halo_kinds;
 mod halo_properties;
-mod metis_quiet;
 mod openfoam;
 mod real_files;
 mod real_mixed_files;
