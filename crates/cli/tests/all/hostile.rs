@@ -4,18 +4,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-struct Outcome {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+use crate::calls::{self, Outcome};
 
-/// Runs a line of shell, in which `conset` is the command, in `folder`.
+/// Runs a line of shell, in which `conset` is the command, in `folder`. Names of files need not be UTF-8.
 fn shell_in(folder: &Path, line: &str) -> Outcome {
-    let set = format!("conset() {{ \"{}\" \"$@\"; }}\n{line}", env!("CARGO_BIN_EXE_conset"));
-    let output = Command::new("bash").args(["-c", &set]).current_dir(folder).output().unwrap();
+    let output = calls::shell_in(folder, line).output().unwrap();
     Outcome {
         code: output.status.code().expect("not killed"),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

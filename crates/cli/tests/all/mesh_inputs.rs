@@ -2,29 +2,26 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::calls::conset_in;
+
 /// Runs `conset` in `folder`; the exit code and what it wrote.
-fn conset(folder: &Path, words: &str) -> (Option<i32>, String) {
-    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_conset"))
-        .args(words.split_whitespace())
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    (status.code(), String::from_utf8([stdout, stderr].concat()).unwrap())
+fn conset(folder: &Path, words: &str) -> (i32, String) {
+    let outcome = conset_in(folder, words);
+    (outcome.code, outcome.stdout + &outcome.stderr)
 }
 
 fn done(folder: &Path, words: &str) -> String {
     let (code, text) = conset(folder, words);
-    assert_eq!(code, Some(0), "conset {words}\n{text}");
+    assert_eq!(code, 0, "conset {words}\n{text}");
     text
 }
 
 fn refused(folder: &Path, words: &str, expected: &str) {
     let (code, text) = conset(folder, words);
-    assert!(code == Some(2) && text.contains(expected), "conset {words}: {code:?}\n{text}");
+    assert!(code == 2 && text.contains(expected), "conset {words}: {code:?}\n{text}");
 }
 
 fn json(folder: &Path, words: &str) -> Value {

@@ -10,11 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-struct Outcome {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+use crate::calls::Outcome;
 
 /// Runs `conset` with words split at blanks, in `folder`.
 fn conset(folder: &Path, words: &str) -> Outcome {
@@ -24,12 +20,7 @@ fn conset(folder: &Path, words: &str) -> Outcome {
 fn run<'a>(folder: &Path, words: impl Iterator<Item = &'a OsStr>) -> Outcome {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conset"));
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-    let output = command.args(words).current_dir(folder).output().unwrap();
-    Outcome {
-        code: output.status.code().expect("not killed"),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Outcome::of(command.args(words).current_dir(folder))
 }
 
 /// Runs and wants success; returns standard output.

@@ -2,8 +2,7 @@
 //! shown below them.
 #![cfg(unix)]
 
-use std::path::Path;
-use std::process::Command;
+use crate::calls;
 
 /// A command of a console block, and the output below it.
 struct Shown {
@@ -39,21 +38,14 @@ fn comparable(line: &str) -> String {
 
 #[test]
 fn every_command_works_in_order_and_prints_what_is_shown() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let text = std::fs::read_to_string(calls::root().join("README.md")).unwrap();
     let commands = commands(&text);
     assert!(commands.iter().filter(|shown| !shown.output.is_empty()).count() >= 3);
     let folder = tempfile::tempdir().unwrap();
     let home = tempfile::tempdir().unwrap();
     for Shown { command, output } in &commands {
-        let line =
-            format!("conset() {{ \"{}\" \"$@\"; }}\n{command}", env!("CARGO_BIN_EXE_conset"));
-        let done = Command::new("bash")
-            .args(["-c", &line])
-            .current_dir(folder.path())
-            .env("HOME", home.path())
-            .output()
-            .unwrap();
+        let mut shell = calls::shell_in(folder.path(), command);
+        let done = shell.env("HOME", home.path()).output().unwrap();
         let errors = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(0), "{command}\n{errors}");
         if !output.is_empty() {

@@ -15,27 +15,7 @@ use conset_ir::{
     Proof, Schedule, SetSchedule, Witness,
 };
 
-/// Numbers below a limit, the same in each run (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-
-    /// From 1 to `most`.
-    fn upto(&mut self, most: u64) -> u64 {
-        1 + self.below(most)
-    }
-}
+use crate::numbers::Numbers;
 
 /// A random set: pairs of any cells, some of them ordered.
 fn random(numbers: &mut Numbers, machine: &Machine, rows: u64, order: u64) -> ConnectionSet {

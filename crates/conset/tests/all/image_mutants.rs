@@ -15,33 +15,10 @@ use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Document, Duplex, Machine, Program, text,
 };
 
-/// A small generator of numbers (splitmix64): the same on every platform.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+use crate::numbers::Numbers;
 
 /// A machine of few cells, in all that makes agents and queues differ.
-fn machine(rng: &mut Rng) -> Machine {
+fn machine(rng: &mut Numbers) -> Machine {
     let specs = ["ring:2", "torus:3", "torus:4x1", "mesh:2x2", "mesh:1", "torus:3x2", "fat-tree:4"];
     let machine = Machine::from_spec(rng.pick(&specs)).unwrap();
     let mut parameters = machine.parameters().clone();
@@ -57,23 +34,23 @@ fn machine(rng: &mut Rng) -> Machine {
     machine.with_parameters(parameters).unwrap()
 }
 
-fn set(rng: &mut Rng, machine: &Machine) -> ConnectionSet {
+fn set(rng: &mut Numbers, machine: &Machine) -> ConnectionSet {
     let ends: Vec<CellId> = machine.endpoints().collect();
-    let count = 1 + rng.below(6);
+    let count = 1 + rng.index(6);
     let mut connections: Vec<Connection> = Vec::new();
     for _ in 0..count {
         let mut ends = (rng.pick(&ends), rng.pick(&ends));
         if !connections.is_empty() && rng.one_in(3) {
-            let other = &connections[rng.below(connections.len())];
+            let other = &connections[rng.index(connections.len())];
             ends = (other.source, other.target);
         }
-        let words = 1 + if rng.one_in(3) { rng.below(200) } else { rng.below(6) } as u32;
+        let words = 1 + if rng.one_in(3) { rng.index(200) } else { rng.index(6) } as u32;
         let mut connection = Connection::new(ends.0, ends.1, words);
         connection.min_bandwidth = rng.one_in(8).then_some(20);
         connections.push(connection);
     }
     let order = if rng.one_in(3) && count > 1 {
-        let (a, b) = (rng.below(count) as u32, rng.below(count) as u32);
+        let (a, b) = (rng.index(count) as u32, rng.index(count) as u32);
         if a == b { vec![] } else { vec![(ConnectionId(a.min(b)), ConnectionId(a.max(b)))] }
     } else {
         vec![]
@@ -83,7 +60,7 @@ fn set(rng: &mut Rng, machine: &Machine) -> ConnectionSet {
 
 /// The image of a small program as lines; `None` if there is no schedule for it.
 fn base(seed: u64) -> Option<Vec<String>> {
-    let mut rng = Rng(seed);
+    let mut rng = Numbers(seed);
     let machine = Arc::new(machine(&mut rng));
     let set = set(&mut rng, &machine);
     let compiled =
@@ -134,21 +111,21 @@ fn number(line: &str, key: &str) -> u64 {
 }
 
 /// A number near another, or at an end of a type.
-fn other_number(rng: &mut Rng, number: u64) -> u64 {
-    match rng.below(8) {
+fn other_number(rng: &mut Numbers, number: u64) -> u64 {
+    match rng.index(8) {
         0 => 0,
         1 => number.wrapping_add(1),
         2 => number.saturating_sub(1),
         3 => number / 2,
         4 => number.wrapping_mul(2),
-        5 => rng.below(12) as u64,
-        6 => rng.below(1000) as u64,
+        5 => rng.index(12) as u64,
+        6 => rng.index(1000) as u64,
         _ => rng.pick(&[1 << 31, u64::from(u32::MAX), 1 << 53, 1 << 62, 1 << 63, u64::MAX]),
     }
 }
 
 /// Rows of the operations of one connection, with the same first word: both ends of a part.
-fn part(rng: &mut Rng, lines: &[String]) -> Vec<usize> {
+fn part(rng: &mut Numbers, lines: &[String]) -> Vec<usize> {
     let all = operations(lines);
     if all.is_empty() {
         return all;
@@ -161,25 +138,25 @@ fn part(rng: &mut Rng, lines: &[String]) -> Vec<usize> {
     all.into_iter().filter(|&row| of(row) == one).collect()
 }
 
-fn mutate(rng: &mut Rng, lines: &mut Vec<String>) {
+fn mutate(rng: &mut Numbers, lines: &mut Vec<String>) {
     let operations = operations(lines);
     let body = lines.iter().position(|line| line.starts_with("set ")).unwrap_or(1);
-    let row = rng.below(lines.len());
-    match rng.below(17) {
+    let row = rng.index(lines.len());
+    match rng.index(17) {
         0 => drop(lines.remove(row)),
         1 => lines.insert(row, lines[row].clone()),
         2 => {
-            let to = rng.below(lines.len());
+            let to = rng.index(lines.len());
             let line = lines[row].clone();
             lines.insert(to, line);
         }
         3 => {
-            let other = rng.below(lines.len());
+            let other = rng.index(lines.len());
             lines.swap(row, other);
         }
         4 | 5 if operations.len() > 1 => {
             // Neighbours in a list.
-            let at = rng.below(operations.len() - 1);
+            let at = rng.index(operations.len() - 1);
             lines.swap(operations[at], operations[at + 1]);
         }
         6 if !operations.is_empty() => {
@@ -214,7 +191,7 @@ fn mutate(rng: &mut Rng, lines: &mut Vec<String>) {
         }
         11 if body > 2 => {
             // A machine parameter.
-            let row = 2 + rng.below(body - 2);
+            let row = 2 + rng.index(body - 2);
             let words: Vec<&str> = lines[row].split_whitespace().collect();
             let [key, old] = words[..] else { return };
             lines[row] = match old.parse() {
@@ -225,16 +202,16 @@ fn mutate(rng: &mut Rng, lines: &mut Vec<String>) {
         12 => {
             // Two names change places from here on: connections, channels, links, cells.
             let prefix = rng.pick(&["x", "ch", "l", "c"]);
-            let (a, b) = (rng.below(4), rng.below(4));
+            let (a, b) = (rng.index(4), rng.index(4));
             let (a, b) = (format!("{prefix}{a}"), format!("{prefix}{b}"));
-            let end = (row + 1 + rng.below(8)).min(lines.len());
+            let end = (row + 1 + rng.index(8)).min(lines.len());
             for line in &mut lines[row..end] {
                 *line = swapped(line, &a, &b);
             }
         }
         13 => {
             // The lists of a cell in another order, as a whole.
-            let at = rng.below(operations.len().max(1));
+            let at = rng.index(operations.len().max(1));
             let Some(&first) = operations.get(at) else { return };
             let mut last = first;
             while operations.contains(&(last + 1)) {
@@ -248,7 +225,7 @@ fn mutate(rng: &mut Rng, lines: &mut Vec<String>) {
         _ => {
             // One word of one line.
             let words: Vec<String> = lines[row].split_whitespace().map(str::to_owned).collect();
-            let Some(at) = (!words.is_empty()).then(|| rng.below(words.len())) else { return };
+            let Some(at) = (!words.is_empty()).then(|| rng.index(words.len())) else { return };
             let digits = words[at].trim_start_matches(|c: char| !c.is_ascii_digit());
             let prefix = &words[at][..words[at].len() - digits.len()];
             let Ok(old) = digits.parse::<u64>() else { return };
@@ -317,9 +294,9 @@ fn whatever_image_is_verified_runs() {
             original = base(seed / MUTANTS_OF_A_BASE);
         }
         let Some(original) = &original else { continue };
-        let mut rng = Rng(seed);
+        let mut rng = Numbers(seed);
         let mut lines = original.clone();
-        for _ in 0..=rng.below(3) {
+        for _ in 0..=rng.index(3) {
             if !lines.is_empty() {
                 mutate(&mut rng, &mut lines);
             }

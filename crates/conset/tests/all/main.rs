@@ -4,6 +4,7 @@
 mod common;
 #[path = "../common/delivered.rs"]
 mod delivered;
+mod numbers;
 #[path = "../../../../fixtures/shared_meshes.rs"]
 mod shared_meshes;
 

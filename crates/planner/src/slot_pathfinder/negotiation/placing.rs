@@ -48,13 +48,9 @@ impl Negotiation<'_> {
             })
     }
 
-    /// Adds or removes the channels of a unit, which has its place, beside the other units of its connection:
-    /// those of its own stream, unless it continues another unit, and those of the streams that begin
-    /// where it ends, which have channels of their own without it.
+    /// Adds or removes a unit, which has its place, as a user of channels. It takes some unless it continues
+    /// another unit; streams that begin where it ends give up theirs, and take them again without it.
     pub(super) fn book_channels(&mut self, unit: usize, add: bool) {
-        if self.places[unit].cells.is_empty() {
-            return;
-        }
         if self.is_first_without(unit, unit) {
             self.book_stream(unit, add);
         }
