@@ -5,14 +5,15 @@ use std::ops::Range;
 
 use conset_ir::{At, Document, InputError, binary, json, machine_file, text};
 
-use crate::support::{BOUNDARIES, KINDS, Rng, document};
+use crate::numbers::Numbers;
+use crate::support::{BOUNDARIES, KINDS, document};
 
 /// A small nontrivial document of each kind.
 fn samples() -> Vec<Document> {
     (0..KINDS)
         .map(|kind| {
             (0..)
-                .map(|seed| document(&mut Rng(seed), kind))
+                .map(|seed| document(&mut Numbers(seed), kind))
                 .find(|value| (300..2500).contains(&text::write(value).len()))
                 .expect("the generator makes all sizes")
         })
@@ -39,21 +40,21 @@ fn placed_in<T: Debug>(text: &str, result: Result<T, InputError>) {
 }
 
 /// Changes a text in a few places: bytes of the format's alphabet are inserted, removed or moved.
-fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
+fn mutate(rng: &mut Numbers, bytes: &mut Vec<u8>) {
     const ALPHABET: &[u8] = b"0123456789 \n\"\\#->/{}[],:.cxlphstwn\t-+e\xFF\x00";
-    for _ in 0..=rng.below(3) {
-        let at = rng.below(bytes.len());
-        match rng.below(5) {
+    for _ in 0..=rng.index(3) {
+        let at = rng.index(bytes.len());
+        match rng.index(5) {
             0 => bytes[at] = rng.pick(ALPHABET),
             1 => bytes.insert(at, rng.pick(ALPHABET)),
-            2 => drop(bytes.drain(at..(at + 1 + rng.below(8)).min(bytes.len()))),
+            2 => drop(bytes.drain(at..(at + 1 + rng.index(8)).min(bytes.len()))),
             3 => {
-                let piece = bytes[at..(at + rng.below(40)).min(bytes.len())].to_vec();
-                let to = rng.below(bytes.len());
+                let piece = bytes[at..(at + rng.index(40)).min(bytes.len())].to_vec();
+                let to = rng.index(bytes.len());
                 bytes.splice(to..to, piece);
             }
             _ => {
-                let other = rng.below(bytes.len());
+                let other = rng.index(bytes.len());
                 bytes.swap(at, other);
             }
         }
@@ -66,7 +67,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
 fn mutants(original: &[u8], count: u64, check: impl Fn(&[u8])) {
     for seed in 0..count {
         let mut bytes = original.to_vec();
-        mutate(&mut Rng(seed), &mut bytes);
+        mutate(&mut Numbers(seed), &mut bytes);
         check(&bytes);
     }
 }
@@ -150,7 +151,7 @@ fn numbers_where_types_end_are_read_back_or_refused() {
         });
     }
     for seed in 0..12 {
-        let Document::Machine(machine) = document(&mut Rng(seed), 0) else { unreachable!() };
+        let Document::Machine(machine) = document(&mut Numbers(seed), 0) else { unreachable!() };
         with_boundaries(&machine_file::write(&machine), |changed| {
             let read = machine_file::parse("f", changed);
             if let Err(error) = &read {
@@ -164,7 +165,7 @@ fn numbers_where_types_end_are_read_back_or_refused() {
 #[test]
 fn machine_files_that_were_cut_or_changed() {
     for seed in 0..12 {
-        let Document::Machine(machine) = document(&mut Rng(seed), 0) else { unreachable!() };
+        let Document::Machine(machine) = document(&mut Numbers(seed), 0) else { unreachable!() };
         let written = machine_file::write(&machine);
         for end in 0..written.len() {
             if let Some(part) = written.get(..end) {
@@ -213,13 +214,13 @@ fn binary_payloads_are_not_believed_for_their_checksum() {
         let written = binary::write(&value);
         assert_eq!(resealed(written.clone()), written);
         for seed in 0..4000 {
-            let mut rng = Rng(seed);
+            let mut rng = Numbers(seed);
             let mut bytes = written.clone();
-            for _ in 0..=rng.below(3) {
-                let at = 20 + rng.below(bytes.len() - 24);
-                match rng.below(4) {
+            for _ in 0..=rng.index(3) {
+                let at = 20 + rng.index(bytes.len() - 24);
+                match rng.index(4) {
                     0 => bytes[at] = rng.next() as u8,
-                    1 => bytes[at] ^= 1 << rng.below(8),
+                    1 => bytes[at] ^= 1 << rng.index(8),
                     2 => bytes.insert(at, 0xFF),
                     _ if bytes.len() > 26 => drop(bytes.remove(at)),
                     _ => {}
@@ -236,7 +237,7 @@ fn newer_binary_versions_follow_the_rule() {
         Document::Schedule(schedule) => schedule.part_map().is_some(),
         _ => false,
     };
-    let value = &(0..).map(|seed| document(&mut Rng(seed), 4)).find(with_parts).unwrap();
+    let value = &(0..).map(|seed| document(&mut Numbers(seed), 4)).find(with_parts).unwrap();
     let mut newer = binary::write(value);
     newer[8] = binary::MAJOR + 1;
     let error = binary::parse("f", &resealed(newer)).unwrap_err();

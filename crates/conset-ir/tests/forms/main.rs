@@ -3,5 +3,7 @@
 mod cases;
 mod damage;
 mod json;
+#[path = "../../../../fixtures/numbers.rs"]
+mod numbers;
 mod roundtrip;
 mod support;

@@ -8,14 +8,15 @@ use conset_ir::{
 };
 use proptest::prelude::*;
 
-use crate::support::{KINDS, Rng, document};
+use crate::numbers::Numbers;
+use crate::support::{KINDS, document};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1200, ..ProptestConfig::default() })]
 
     #[test]
     fn text_comes_back(seed: u64, kind in 0..KINDS) {
-        let value = document(&mut Rng(seed), kind);
+        let value = document(&mut Numbers(seed), kind);
         let written = text::write(&value);
         prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::Text));
         let back = text::parse("f.cset", &written);
@@ -24,7 +25,7 @@ proptest! {
 
     #[test]
     fn json_comes_back(seed: u64, kind in prop::sample::select(&[1, 4][..])) {
-        let value = document(&mut Rng(seed), kind);
+        let value = document(&mut Numbers(seed), kind);
         let written = json::write(&value).expect("these kinds have a JSON form");
         prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::Json));
         let back = json::parse("f.json", written.as_bytes());
@@ -33,7 +34,7 @@ proptest! {
 
     #[test]
     fn binary_comes_back(seed: u64, kind in 0..KINDS) {
-        let value = document(&mut Rng(seed), kind);
+        let value = document(&mut Numbers(seed), kind);
         let written = binary::write(&value);
         prop_assert_eq!(Document::sniff(&written), Some(FileFormat::Binary));
         prop_assert_eq!(binary::parse("f.csb", &written), Ok(value));
@@ -41,7 +42,7 @@ proptest! {
 
     #[test]
     fn machine_files_come_back(seed: u64) {
-        let Document::Machine(machine) = document(&mut Rng(seed), 0) else { unreachable!() };
+        let Document::Machine(machine) = document(&mut Numbers(seed), 0) else { unreachable!() };
         let written = machine_file::write(&machine);
         prop_assert_eq!(Document::sniff(written.as_bytes()), Some(FileFormat::MachineFile));
         prop_assert_eq!(machine_file::parse("f.toml", &written), Ok((*machine).clone()));
@@ -49,7 +50,7 @@ proptest! {
 
     #[test]
     fn the_form_is_found_whatever_the_name(seed: u64, kind in 0..KINDS) {
-        let value = document(&mut Rng(seed), kind);
+        let value = document(&mut Numbers(seed), kind);
         let forms = [Some(text::write(&value).into_bytes()), json::write(&value).map(String::into_bytes), Some(binary::write(&value))];
         for bytes in forms.into_iter().flatten() {
             prop_assert_eq!(Document::parse_any("wrong.toml", &bytes), Ok(value.clone()));
@@ -60,7 +61,7 @@ proptest! {
 #[test]
 fn only_programs_and_schedules_have_a_json_form() {
     for kind in 0..KINDS {
-        let value = document(&mut Rng(kind as u64), kind);
+        let value = document(&mut Numbers(kind as u64), kind);
         let mut out = Vec::new();
         let can =
             matches!(value, Document::Program { .. } | Document::Schedule(_) | Document::Steps(_));

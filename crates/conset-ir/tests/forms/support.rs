@@ -11,38 +11,16 @@ use conset_ir::{
     StepBounds, StepMessages, StepSchedule, Steps, Timetable, Topology, Witness, limits,
 };
 
-/// A small generator of numbers (splitmix64): the same on every platform.
-pub(crate) struct Rng(pub(crate) u64);
+use crate::numbers::Numbers;
 
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
+impl Numbers {
     pub(crate) fn coin(&mut self) -> bool {
         self.next() & 1 == 1
     }
 
-    pub(crate) fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
     /// Mostly small numbers, sometimes any, sometimes boundary values.
     fn number(&mut self) -> u64 {
-        match self.below(12) {
+        match self.index(12) {
             0 => self.next(),
             1 => self.pick(&BOUNDARIES),
             _ => self.next() % 1000,
@@ -67,7 +45,7 @@ pub(crate) const BOUNDARIES: [u64; 10] = [
 pub(crate) const KINDS: usize = 7;
 
 /// A document of kind `kind % KINDS`.
-pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
+pub(crate) fn document(rng: &mut Numbers, kind: usize) -> Document {
     match kind % KINDS {
         0 => machine(rng).into(),
         1 => {
@@ -91,7 +69,7 @@ pub(crate) fn document(rng: &mut Rng, kind: usize) -> Document {
     }
 }
 
-pub(crate) fn machine(rng: &mut Rng) -> Machine {
+pub(crate) fn machine(rng: &mut Numbers) -> Machine {
     if rng.one_in(4) {
         let specs = [
             "iwarp:3x2",
@@ -108,37 +86,37 @@ pub(crate) fn machine(rng: &mut Rng) -> Machine {
     let plain = Machine::new("m", topology.clone(), Parameters::iwarp(), vec![], vec![]).unwrap();
     let names = ["iwarp", "torus", "a \"quoted\" name\\", "ünï # code", "x", "graph", "iwarp-fem"];
     let cells = plain.cell_count();
-    let dead_cells = (0..rng.below(2)).map(|_| CellId(rng.below(cells) as u32)).collect::<Vec<_>>();
-    let dead_links = (0..rng.below(3).min(plain.link_count()))
-        .map(|_| plain.link(LinkId(rng.below(plain.link_count()) as u32)))
+    let dead_cells = (0..rng.index(2)).map(|_| CellId(rng.index(cells) as u32)).collect::<Vec<_>>();
+    let dead_links = (0..rng.index(3).min(plain.link_count()))
+        .map(|_| plain.link(LinkId(rng.index(plain.link_count()) as u32)))
         .map(|link| (link.source, link.target))
         .collect();
     Machine::new(rng.pick(&names), topology, parameters(rng), dead_cells, dead_links).unwrap()
 }
 
-fn topology(rng: &mut Rng) -> Topology {
-    let dims = |rng: &mut Rng| (0..1 + rng.below(3)).map(|_| 1 + rng.below(4) as u32).collect();
-    match rng.below(7) {
+fn topology(rng: &mut Numbers) -> Topology {
+    let dims = |rng: &mut Numbers| (0..1 + rng.index(3)).map(|_| 1 + rng.index(4) as u32).collect();
+    match rng.index(7) {
         0 => Topology::Torus { dims: dims(rng) },
         1 => Topology::Mesh { dims: dims(rng) },
-        2 => Topology::Ring { cells: 1 + rng.below(6) as u32 },
-        3 => Topology::Hypercube { dimension: rng.below(4) as u32 },
+        2 => Topology::Ring { cells: 1 + rng.index(6) as u32 },
+        3 => Topology::Hypercube { dimension: rng.index(4) as u32 },
         4 => {
-            let parents = match rng.below(3) {
+            let parents = match rng.index(3) {
                 0 => Topology::DEFAULT_PARENTS.to_vec(),
-                levels => (0..levels).map(|_| 1 + rng.below(3) as u32).collect(),
+                levels => (0..levels).map(|_| 1 + rng.index(3) as u32).collect(),
             };
-            Topology::FatTree { leaves: 1 + rng.below(20) as u32, parents }
+            Topology::FatTree { leaves: 1 + rng.index(20) as u32, parents }
         }
         5 => Topology::Cluster {
-            nodes: 1 + rng.below(4) as u32,
-            cells_per_node: 1 + rng.below(3) as u32,
+            nodes: 1 + rng.index(4) as u32,
+            cells_per_node: 1 + rng.index(3) as u32,
         },
         _ => {
-            let (cells, switches) = (1 + rng.below(5) as u32, rng.below(3) as u32);
+            let (cells, switches) = (1 + rng.index(5) as u32, rng.index(3) as u32);
             let nodes = (cells + switches) as usize;
-            let links = (0..rng.below(14))
-                .map(|_| (rng.below(nodes) as u32, rng.below(nodes) as u32))
+            let links = (0..rng.index(14))
+                .map(|_| (rng.index(nodes) as u32, rng.index(nodes) as u32))
                 .filter(|(from, to)| from != to)
                 .collect();
             Topology::Graph { cells, switches, links }
@@ -146,7 +124,7 @@ fn topology(rng: &mut Rng) -> Topology {
     }
 }
 
-fn parameters(rng: &mut Rng) -> Parameters {
+fn parameters(rng: &mut Numbers) -> Parameters {
     let mut parameters = if rng.coin() { Parameters::iwarp() } else { Parameters::iwarp_fem() };
     for (name, _, least, most) in Parameters::iwarp().numbers() {
         if rng.one_in(4) {
@@ -164,14 +142,14 @@ fn parameters(rng: &mut Rng) -> Parameters {
     parameters
 }
 
-fn sets(rng: &mut Rng, machine: &Machine) -> Vec<Arc<ConnectionSet>> {
+fn sets(rng: &mut Numbers, machine: &Machine) -> Vec<Arc<ConnectionSet>> {
     let names = ["halo", "x0", "set", "-.-", "123"];
-    (0..rng.below(4)).map(|row| Arc::new(set(rng, machine, names[row]))).collect()
+    (0..rng.index(4)).map(|row| Arc::new(set(rng, machine, names[row]))).collect()
 }
 
-pub(crate) fn set(rng: &mut Rng, machine: &Machine, name: &str) -> ConnectionSet {
+pub(crate) fn set(rng: &mut Numbers, machine: &Machine, name: &str) -> ConnectionSet {
     let ends: Vec<CellId> = machine.endpoints().collect();
-    let count = if ends.is_empty() { 0 } else { rng.below(12) };
+    let count = if ends.is_empty() { 0 } else { rng.index(12) };
     let rich = rng.coin();
     let with_nodes = rng.one_in(3);
     let connections: Vec<Connection> = (0..count)
@@ -179,7 +157,7 @@ pub(crate) fn set(rng: &mut Rng, machine: &Machine, name: &str) -> ConnectionSet
             source: rng.pick(&ends),
             target: rng.pick(&ends),
             words: 1
-                + (if with_nodes { rng.below(9) as u64 } else { rng.number() % (1 << 30) }) as u32,
+                + (if with_nodes { rng.index(9) as u64 } else { rng.number() % (1 << 30) }) as u32,
             min_bandwidth: (rich && rng.one_in(3)).then(|| 1 + rng.next() as u32 % 2000),
             max_latency: (rich && rng.one_in(3)).then(|| 1 + rng.next() as u32 % 2000),
             name: (rich && rng.one_in(3)).then(|| format!("up-{row}.x_").into()),
@@ -191,8 +169,8 @@ pub(crate) fn set(rng: &mut Rng, machine: &Machine, name: &str) -> ConnectionSet
         .collect();
     let mut set = ConnectionSet::new(name, connections).unwrap();
     if rng.coin() && count > 1 {
-        let order = (0..rng.below(6))
-            .map(|_| (rng.below(count) as u32, rng.below(count) as u32))
+        let order = (0..rng.index(6))
+            .map(|_| (rng.index(count) as u32, rng.index(count) as u32))
             .filter(|(a, b)| a != b)
             .map(|(a, b)| (ConnectionId(a.min(b)), ConnectionId(a.max(b))))
             .collect();
@@ -204,16 +182,16 @@ pub(crate) fn set(rng: &mut Rng, machine: &Machine, name: &str) -> ConnectionSet
     set
 }
 
-pub(crate) fn routing(rng: &mut Rng, machine: Arc<Machine>, set: ConnectionSet) -> Routing {
-    let phases = (0..rng.below(4)).map(|_| phase(rng, &machine, &set)).collect();
+pub(crate) fn routing(rng: &mut Numbers, machine: Arc<Machine>, set: ConnectionSet) -> Routing {
+    let phases = (0..rng.index(4)).map(|_| phase(rng, &machine, &set)).collect();
     Routing::new(machine, Arc::new(set), phases).unwrap()
 }
 
-fn phase(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseRoutes {
+fn phase(rng: &mut Numbers, machine: &Machine, set: &ConnectionSet) -> PhaseRoutes {
     let mut phase = PhaseRoutes::new();
     let finder = LinkFinder::new(machine);
-    for _ in 0..if set.is_empty() { 0 } else { rng.below(8) } {
-        let connection = ConnectionId(rng.below(set.len()) as u32);
+    for _ in 0..if set.is_empty() { 0 } else { rng.index(8) } {
+        let connection = ConnectionId(rng.index(set.len()) as u32);
         let words = if rng.coin() { set.get(connection).words } else { rng.number() as u32 };
         let (cells, links) = walk(rng, machine, &finder, set.get(connection).source);
         let channels: Vec<ChannelId> =
@@ -225,15 +203,15 @@ fn phase(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseRoutes {
 
 /// Cells along live links, occasionally with a jump, a wrong start or a non-default link.
 fn walk(
-    rng: &mut Rng,
+    rng: &mut Numbers,
     machine: &Machine,
     finder: &LinkFinder<'_>,
     source: CellId,
 ) -> (Vec<CellId>, Vec<LinkId>) {
-    let any = |rng: &mut Rng| CellId(rng.below(machine.cell_count()) as u32);
+    let any = |rng: &mut Numbers| CellId(rng.index(machine.cell_count()) as u32);
     let mut at = if rng.one_in(8) { any(rng) } else { source };
     let (mut cells, mut links) = (vec![at], Vec::new());
-    for _ in 0..rng.below(6) {
+    for _ in 0..rng.index(6) {
         let out = machine.outgoing(at);
         let (next, link) = if out.is_empty() || rng.one_in(8) {
             let next = any(rng);
@@ -244,7 +222,7 @@ fn walk(
         };
         let strange = machine.link_count() > 0 && rng.one_in(20);
         links.push(match (strange, rng.coin()) {
-            (true, true) => LinkId(rng.below(machine.link_count()) as u32),
+            (true, true) => LinkId(rng.index(machine.link_count()) as u32),
             (true, false) => LinkId::NONE,
             _ => link,
         });
@@ -254,7 +232,7 @@ fn walk(
     (cells, links)
 }
 
-pub(crate) fn timetable(rng: &mut Rng, machine: Arc<Machine>, set: ConnectionSet) -> Timetable {
+pub(crate) fn timetable(rng: &mut Numbers, machine: Arc<Machine>, set: ConnectionSet) -> Timetable {
     let routing = routing(rng, machine, set);
     let times = routing
         .phases()
@@ -269,7 +247,7 @@ pub(crate) fn timetable(rng: &mut Rng, machine: Arc<Machine>, set: ConnectionSet
     Timetable::new(routing, times).unwrap()
 }
 
-pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
+pub(crate) fn schedule(rng: &mut Numbers) -> Schedule {
     let machine = Arc::new(machine(rng));
     let sets = sets(rng, &machine)
         .into_iter()
@@ -295,7 +273,7 @@ pub(crate) fn schedule(rng: &mut Rng) -> Schedule {
     schedule.with_part_map(part_map).unwrap().with_stated_digest(digest)
 }
 
-fn origin(rng: &mut Rng) -> Option<Origin> {
+fn origin(rng: &mut Numbers) -> Option<Origin> {
     rng.coin().then(|| Origin {
         generator: "conset \"0.1\" é".into(),
         algorithm: if rng.coin() { "best".into() } else { String::new() },
@@ -303,7 +281,7 @@ fn origin(rng: &mut Rng) -> Option<Origin> {
     })
 }
 
-fn step_schedule(rng: &mut Rng) -> StepSchedule {
+fn step_schedule(rng: &mut Numbers) -> StepSchedule {
     let machine = Arc::new(machine(rng));
     let mut sets = sets(rng, &machine);
     if sets.is_empty() {
@@ -327,14 +305,14 @@ fn step_schedule(rng: &mut Rng) -> StepSchedule {
     schedule.with_part_map(part_map).unwrap().with_stated_digest(digest)
 }
 
-fn steps(rng: &mut Rng, machine: &Arc<Machine>, set: Arc<ConnectionSet>) -> Steps {
+fn steps(rng: &mut Numbers, machine: &Arc<Machine>, set: Arc<ConnectionSet>) -> Steps {
     let ends: Vec<CellId> = machine.endpoints().collect();
     let mut messages = StepMessages::new();
-    for _ in 0..rng.below(4) {
-        for _ in 0..if set.is_empty() { 0 } else { rng.below(4) } {
-            let pieces = (0..1 + rng.below(3)).map(|_| {
-                let piece = Piece::whole(&set, ConnectionId(rng.below(set.len()) as u32));
-                match rng.below(3) {
+    for _ in 0..rng.index(4) {
+        for _ in 0..if set.is_empty() { 0 } else { rng.index(4) } {
+            let pieces = (0..1 + rng.index(3)).map(|_| {
+                let piece = Piece::whole(&set, ConnectionId(rng.index(set.len()) as u32));
+                match rng.index(3) {
                     0 => Piece { first_word: rng.number() as u32, ..piece },
                     1 => Piece { words: rng.number() as u32 >> 2, ..piece },
                     _ => piece,
@@ -348,32 +326,32 @@ fn steps(rng: &mut Rng, machine: &Arc<Machine>, set: Arc<ConnectionSet>) -> Step
     Steps::new(machine.clone(), set, messages).unwrap()
 }
 
-fn part_map(rng: &mut Rng, machine: &Machine) -> PartMap {
+fn part_map(rng: &mut Numbers, machine: &Machine) -> PartMap {
     let cells = (0..machine.agent_count()).filter(|_| rng.coin()).map(CellId::from_index);
     let mut cells: Vec<CellId> = cells.collect();
     if rng.coin() {
         cells.reverse();
     }
-    let first = rng.next() >> (2 + rng.below(62));
-    let nodes: Vec<u32> = (0..rng.below(6)).map(|_| rng.number() as u32).collect();
+    let first = rng.next() >> (2 + rng.index(62));
+    let nodes: Vec<u32> = (0..rng.index(6)).map(|_| rng.number() as u32).collect();
     let seed = rng.number();
     PartMap::of_nodes(cells, first, nodes, |node| seed.wrapping_mul(u64::from(node))).unwrap()
 }
 
-fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witness> {
+fn witness(rng: &mut Numbers, machine: &Machine, set: &ConnectionSet) -> Option<Witness> {
     let cells = machine.cell_count();
-    let cell = |rng: &mut Rng| CellId(rng.below(cells) as u32);
-    let side = |rng: &mut Rng| (0..rng.below(4)).map(|_| (cell(rng), cell(rng))).collect();
-    let prices = |rng: &mut Rng| (0..rng.below(5)).map(|_| rng.number() as u32).collect();
-    match rng.below(10) {
+    let cell = |rng: &mut Numbers| CellId(rng.index(cells) as u32);
+    let side = |rng: &mut Numbers| (0..rng.index(4)).map(|_| (cell(rng), cell(rng))).collect();
+    let prices = |rng: &mut Numbers| (0..rng.index(5)).map(|_| rng.number() as u32).collect();
+    match rng.index(10) {
         0 => Some(Witness::Cell(cell(rng))),
         1 => Some(Witness::Hops),
         2 => Some(Witness::Cut(side(rng))),
         3 => Some(Witness::CellPrices(prices(rng))),
         4 => Some(Witness::LinkPrices(prices(rng))),
         5 => {
-            let rows = if set.is_empty() { 0 } else { rng.below(4) };
-            let x = |rng: &mut Rng| ConnectionId(rng.below(set.len()) as u32);
+            let rows = if set.is_empty() { 0 } else { rng.index(4) };
+            let x = |rng: &mut Numbers| ConnectionId(rng.index(set.len()) as u32);
             Some(Witness::Chain((0..rows).map(|_| x(rng)).collect()))
         }
         6 => Some(Witness::Prices { cells: prices(rng), links: prices(rng), alone: prices(rng) }),
@@ -382,7 +360,7 @@ fn witness(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Option<Witn
     }
 }
 
-pub(crate) fn image(rng: &mut Rng) -> Image {
+pub(crate) fn image(rng: &mut Numbers) -> Image {
     let machine = Arc::new(machine(rng));
     let of_steps = rng.one_in(3);
     let sets = sets(rng, &machine)
@@ -391,20 +369,20 @@ pub(crate) fn image(rng: &mut Rng) -> Image {
             if of_steps {
                 return SetImage::of_steps(steps(rng, &machine, set));
             }
-            let phases = (0..rng.below(3)).map(|_| phase_image(rng, &machine, &set)).collect();
+            let phases = (0..rng.index(3)).map(|_| phase_image(rng, &machine, &set)).collect();
             SetImage::of_phases(set, phases)
         })
         .collect();
     Image::new(machine, sets).unwrap()
 }
 
-fn phase_image(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseImage {
+fn phase_image(rng: &mut Numbers, machine: &Machine, set: &ConnectionSet) -> PhaseImage {
     let tables: Vec<(Vec<ChannelEntry>, Vec<Operation>)> = machine
         .cells()
         .map(|cell| {
-            let rows = if set.is_empty() { 0 } else { rng.below(3) };
+            let rows = if set.is_empty() { 0 } else { rng.index(3) };
             let entries = (0..rows).map(|_| entry(rng, machine, set, cell)).collect();
-            let operations = (0..rows * rng.below(2)).map(|_| operation(rng, machine, set));
+            let operations = (0..rows * rng.index(2)).map(|_| operation(rng, machine, set));
             (entries, operations.collect())
         })
         .collect();
@@ -413,16 +391,16 @@ fn phase_image(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> PhaseIm
     )
 }
 
-fn entry(rng: &mut Rng, machine: &Machine, set: &ConnectionSet, cell: CellId) -> ChannelEntry {
+fn entry(rng: &mut Numbers, machine: &Machine, set: &ConnectionSet, cell: CellId) -> ChannelEntry {
     let channels = machine.parameters().channels_per_cell as usize;
-    let gate = ConnectionId(rng.below(set.len()) as u32);
+    let gate = ConnectionId(rng.index(set.len()) as u32);
     let mut link = |near: &[LinkId]| match (near.is_empty(), machine.link_count()) {
         (_, 0) => None,
         (false, _) if !rng.one_in(5) => Some(rng.pick(near)),
-        (_, count) => rng.coin().then(|| LinkId(rng.below(count) as u32)),
+        (_, count) => rng.coin().then(|| LinkId(rng.index(count) as u32)),
     };
     let (from, to) = (link(machine.incoming(cell)), link(machine.outgoing(cell)));
-    let mut channel = || ChannelId(rng.below(channels) as u32);
+    let mut channel = || ChannelId(rng.index(channels) as u32);
     ChannelEntry {
         channel: channel(),
         feed: from.map_or(Feed::Gate(gate), Feed::Link),
@@ -433,15 +411,15 @@ fn entry(rng: &mut Rng, machine: &Machine, set: &ConnectionSet, cell: CellId) ->
     }
 }
 
-fn operation(rng: &mut Rng, machine: &Machine, set: &ConnectionSet) -> Operation {
-    let connection = ConnectionId(rng.below(set.len()) as u32);
+fn operation(rng: &mut Numbers, machine: &Machine, set: &ConnectionSet) -> Operation {
+    let connection = ConnectionId(rng.index(set.len()) as u32);
     let all = set.get(connection).words;
-    let first_word = if rng.coin() { 0 } else { rng.below(all as usize) as u32 };
+    let first_word = if rng.coin() { 0 } else { rng.index(all as usize) as u32 };
     Operation {
         direction: if rng.coin() { Direction::Send } else { Direction::Receive },
         connection,
-        channel: ChannelId(rng.below(machine.parameters().channels_per_cell as usize) as u32),
-        words: 1 + rng.below((all - first_word) as usize) as u32,
+        channel: ChannelId(rng.index(machine.parameters().channels_per_cell as usize) as u32),
+        words: 1 + rng.index((all - first_word) as usize) as u32,
         first_word,
         start: rng.number(),
     }

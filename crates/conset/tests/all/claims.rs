@@ -17,6 +17,17 @@ use conset_ir::{
 
 use crate::numbers::Numbers;
 
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    /// From 1 to `most`.
+    fn upto(&mut self, most: u64) -> u64 {
+        1 + self.below(most)
+    }
+}
+
 /// A random set: pairs of any cells, some of them ordered.
 fn random(numbers: &mut Numbers, machine: &Machine, rows: u64, order: u64) -> ConnectionSet {
     let cells = machine.agent_count() as u64;

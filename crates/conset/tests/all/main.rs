@@ -4,6 +4,7 @@
 mod common;
 #[path = "../common/delivered.rs"]
 mod delivered;
+#[path = "../../../../fixtures/numbers.rs"]
 mod numbers;
 #[path = "../../../../fixtures/shared_meshes.rs"]
 mod shared_meshes;
