@@ -2,12 +2,6 @@
 //! cells, and rounds of epochs with packets of either kind. Every run ends: with the right words, or with an error that
 //! names what faults have done. Clocks, words of links and dead parts are those of the whole run.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-#[path = "common/step_cases.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod step_cases;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +11,9 @@ use conset_runtime::ir::{
 };
 use conset_runtime::{By, Cell, CellError, FaultPlan, RunError, RunReport, World};
 use proptest::prelude::*;
-use step_cases::{word, wrong_rows};
+
+use crate::common::build;
+use crate::step_cases::{self, word, wrong_rows};
 
 const CELLS: u32 = 6;
 

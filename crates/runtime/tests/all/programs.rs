@@ -1,14 +1,13 @@
 //! Whole programs, right ones and wrong ones.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{build, from_left, message, own, ring_image, ring_image_with};
 use conset_fabric::{FaultKind, WaitCause};
 use conset_ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::{Cell, CellError, PhaseName, RunError, World};
+
+use crate::common::{build, from_left, message, own, ring_image, ring_image_with};
 
 #[test]
 fn a_sum_goes_round_the_ring() {

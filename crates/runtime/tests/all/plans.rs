@@ -1,8 +1,5 @@
 //! Exchanges by plans against the same done one after the other on the whole, bit by bit.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +9,8 @@ use conset_runtime::{
     Word, World,
 };
 use proptest::prelude::*;
+
+use crate::common::build;
 
 const OPS: [Op; 4] = [Op::Copy, Op::Add, Op::Min, Op::Max];
 

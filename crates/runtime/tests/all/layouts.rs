@@ -1,13 +1,12 @@
 //! Layouts against references that compare everything with everything.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use conset_runtime::ir::{CellId, Connection, ConnectionId, ConnectionSet, NodeLists};
 use conset_runtime::{Layout, LayoutError, Owned};
 use proptest::prelude::*;
+
+use crate::common::build;
 
 /// Source, target, and for each item its id, position at the source, position at the target.
 type Rows = Vec<(u32, u32, Vec<(u64, u32, u32)>)>;

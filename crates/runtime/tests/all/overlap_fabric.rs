@@ -1,9 +1,6 @@
 //! Exchanges that are begun go on beside the programs, on the emulated machine: what that takes,
 //! what it gives, and how it ends.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-
 use std::sync::Arc;
 
 use conset_runtime::ir::{
@@ -15,6 +12,8 @@ use conset_runtime::{
     World,
 };
 use proptest::prelude::*;
+
+use crate::common::build;
 
 /// A connection: source, target, and its first id and number of ids.
 type Pair = (u32, u32, u32, u32);

@@ -3,14 +3,13 @@
 
 #![allow(clippy::print_stdout, reason = "what failed")]
 
-mod common;
-
 use std::sync::atomic::AtomicUsize;
 
-use common::skips::{Says, drawn, perform, plans};
-use common::{message, ring_image, threads};
 use conset_runtime::ir::CellId;
 use conset_runtime::{CellError, RunError, World};
+
+use crate::common::skips::{Says, drawn, perform, plans};
+use crate::common::{message, ring_image, threads};
 
 const CELLS: u32 = 6;
 const SEEDS: u64 = 300;

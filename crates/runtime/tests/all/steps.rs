@@ -1,9 +1,6 @@
 //! Step plans executed by the runtime: any set by any levels and order delivers its words on the
 //! fabric and on threads, and takes as many clocks as the plan on the fabric alone.
 
-#[path = "common/step_cases.rs"]
-mod step_cases;
-
 use std::sync::Arc;
 
 use conset_fabric::messages::{MessageOptions, run_steps};
@@ -14,7 +11,8 @@ use conset_runtime::ir::{
 use conset_runtime::{ThreadOptions, Transport, World};
 use conset_verify as verify;
 use proptest::prelude::*;
-use step_cases::{case, image, wrong_rows};
+
+use crate::step_cases::{case, image, wrong_rows};
 
 /// All properties of one case.
 fn check(seed: u64) -> Result<(), TestCaseError> {

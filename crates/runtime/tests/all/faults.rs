@@ -1,8 +1,5 @@
 //! Programs of cells on an emulated machine with faults: the consequence of a fault is an error, never a hang.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-
 use std::sync::Arc;
 
 use conset_fabric::{FaultExtent, FaultKind, WaitCause};
@@ -12,6 +9,8 @@ use conset_runtime::{
     World,
 };
 use proptest::prelude::*;
+
+use crate::common::build;
 
 const CELLS: u32 = 5;
 

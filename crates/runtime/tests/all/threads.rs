@@ -1,16 +1,15 @@
 //! The same programs on threads: the same results, and errors that end the run.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{build, from_left, message, own, ring_image, threads};
 use conset_ir::{CellId, ConnectionId, Image, PhaseId};
 use conset_runtime::lists::{CellLists, Positions};
 use conset_runtime::{Cell, CellError, Op, RunError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
+
+use crate::common::{build, from_left, message, own, ring_image, threads};
 
 #[test]
 fn a_sum_goes_round_the_ring() {

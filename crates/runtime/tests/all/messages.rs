@@ -1,14 +1,13 @@
 //! Programs that send messages, and the same programs by phases and by messages.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{build, message, ring_image};
 use conset_fabric::messages::{MessageOptions, run_checked};
 use conset_ir::{CellId, ConnectionId, Image};
 use conset_runtime::{By, Cell, CellError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
+
+use crate::common::{build, message, ring_image};
 
 /// The image's world on each transport.
 fn worlds(image: impl Into<Arc<Image>>) -> Vec<World> {

@@ -1,17 +1,16 @@
 //! Exchanges in two halves on threads: words move while cells do something else. Nothing here
 //! looks at a clock: what must not wait for a cell is awaited by that cell.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{build, message};
 use conset_runtime::ir::{CellId, Connection, ConnectionId, ConnectionSet, Image};
 use conset_runtime::{
     Cell, CellError, Layout, Op, Owned, Pending, Plan, ThreadOptions, Transport, World,
 };
+
+use crate::common::{build, message};
 
 /// Cells that share one entry, the second of two; and each its own, the first.
 fn shared(cells: u64) -> (Layout, Arc<Image>) {

@@ -1,17 +1,14 @@
 //! Direct messages and the collectives without trees, on the emulated machine and on threads. Over MPI:
 //! `mpi_cases/library.rs`.
 
-mod common;
-#[path = "common/library_cases.rs"]
-mod library_cases;
-
 use std::sync::Arc;
 
-use common::{build, message, ring_image};
 use conset_runtime::ir::{CellId, Image, Parameters};
 use conset_runtime::{Cell, CellError, ReducePlan, RunError, ThreadOptions, Transport, World};
-use library_cases::{asynchronous, direct, moves, plans, reduce};
 use proptest::prelude::*;
+
+use crate::common::{build, message, ring_image};
+use crate::library_cases::{asynchronous, direct, moves, plans, reduce};
 
 /// Machines of all message protocols, and with dead cells.
 const SPECS: [&str; 7] =

@@ -2,14 +2,13 @@
 //! do together between the halves of exchanges gives the same bits on every transport, those of a
 //! model in which it is done one after the other.
 
-mod common;
-
-use common::{build, from_left, own, threads};
 use conset_runtime::ir::{CellId, Connection, ConnectionId, ConnectionSet, Duplex};
 use conset_runtime::{
     Cell, CellError, Collectives, Layout, Op, Owned, Pending, PhaseName, Plan, World, tree_sets,
 };
 use proptest::prelude::*;
+
+use crate::common::{build, from_left, own, threads};
 
 /// What a cell does next; the number says which connection, phase or how long.
 #[derive(Clone, Copy, Debug)]

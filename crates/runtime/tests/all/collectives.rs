@@ -1,11 +1,5 @@
 //! Trees walked on machines of all sizes, against the same sums done directly.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-#[path = "common/tree_cases.rs"]
-#[allow(dead_code, reason = "cases of other tests")]
-mod tree_cases;
-
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, ConnectionSet, Image, Machine};
@@ -14,7 +8,9 @@ use conset_runtime::{
     tree_sets_named,
 };
 use proptest::prelude::*;
-use tree_cases::{branch, in_phases as with_trees, in_steps};
+
+use crate::common::build;
+use crate::tree_cases::{self, branch, in_phases as with_trees, in_steps};
 
 /// Without the set that goes both ways.
 fn with_two_trees(machine: &Arc<Machine>, words: u32) -> Arc<Image> {

@@ -1,11 +1,5 @@
 //! Reductions that are started and completed later, on the emulated machine and on threads.
 
-#[path = "../../fabric/tests/build/mod.rs"]
-mod build;
-#[path = "common/tree_cases.rs"]
-#[allow(dead_code, reason = "cases of other tests")]
-mod tree_cases;
-
 use std::sync::Arc;
 
 use conset_runtime::ir::{CellId, Connection, ConnectionSet, Image, Machine};
@@ -13,7 +7,9 @@ use conset_runtime::{
     Cell, CellError, Collectives, Op, Pending, PlanUse, RunError, RunReport, ThreadOptions,
     Transport, World, tree_sets,
 };
-use tree_cases::{in_phases, in_steps, wrong_started};
+
+use crate::common::build;
+use crate::tree_cases::{in_phases, in_steps, wrong_started};
 
 fn threads(workers: usize) -> Transport {
     Transport::Threads(ThreadOptions::workers(workers))

@@ -1,14 +1,12 @@
 //! Epochs on the emulated machine and on threads. Over MPI: `mpi_cases/epochs.rs`.
 
-mod common;
-#[path = "common/epoch_cases.rs"]
-mod epoch_cases;
-
 use std::sync::Arc;
 
-use common::{build, message, ring_image};
 use conset_runtime::ir::{CellId, ConnectionId, Image, Parameters};
 use conset_runtime::{Cell, CellError, RunError, ThreadOptions, Transport, World, recorded_set};
+
+use crate::common::{build, message, ring_image};
+use crate::epoch_cases;
 
 /// The world of a machine on each transport, and of the same machine with active messages on the
 /// emulated machine.
