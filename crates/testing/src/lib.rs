@@ -1,7 +1,7 @@
 //! Random programs for tests and fuzzing, and the properties that every program must have.
 //!
 //! A [`Case`] is a machine, a program for it and compiler options, all of them valid. [`check`]
-//! compiles it, verifies the result, runs it and examines every word. `tests/programs.rs` generates cases from
+//! compiles it, verifies the result, runs it and examines every word. `tests/all/programs.rs` generates cases from
 //! fixed seeds in every test run; `conset soak` generates one after another and does everything with each
 //! ([`mod@soak`]), and so does the fuzz target `program` with the fuzzer's bytes. [`compare`] runs programs on the
 //! second simulator too. [`fault_matrix`] runs them with faults of the hardware. [`mod@readers`] has the functions of all fuzz targets (`fuzz/`), and [`corpus`] the files of

@@ -7,7 +7,7 @@
 //! `program` generates a valid machine and a valid program from the bytes, so every word must be
 //! delivered.
 //!
-//! The targets of `fuzz/` call [`TARGETS`] with the fuzzer's bytes; `tests/corpus.rs` calls them in every test run
+//! The targets of `fuzz/` call [`TARGETS`] with the fuzzer's bytes; `tests/all/corpus.rs` calls them in every test run
 //! with the inputs that the fuzzer has collected, and with changed ones.
 
 use std::sync::Arc;

@@ -16,9 +16,7 @@ use conset_second_simulator::phases::OperationRun;
 use conset_testing::{Case, CaseKind, compare};
 use proptest::prelude::*;
 
-#[allow(unreachable_pub, reason = "public in the benches")]
-#[path = "../../../benches/families.rs"]
-mod families;
+use crate::families;
 
 const ORDERS: [MessageOrder; 4] = [
     MessageOrder::Given,

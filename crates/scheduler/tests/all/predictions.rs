@@ -1,10 +1,7 @@
 //! The cost model against cases with a closed form, and against what must always hold.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Ends, bound, machine, machine_with, neighbours, one_phase, route, set};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, Direction, Duplex, LinkId, Machine, Parameters, PhaseRoutes,
     PhaseTimes, Routing, Slot, Timetable, Topology,
@@ -13,6 +10,8 @@ use conset_scheduler::phase_model::{ModelStream, PhaseModel};
 use conset_scheduler::predict::stream_times;
 use conset_scheduler::{PhasePrediction, predict, timetable};
 use proptest::prelude::*;
+
+use crate::common::{Ends, bound, machine, machine_with, neighbours, one_phase, route, set, way};
 
 /// The prediction of connections that all share one phase.
 fn phase(machine: &Arc<Machine>, ends: &[Ends]) -> PhasePrediction {
@@ -462,7 +461,7 @@ fn a_phase_model_knows_the_rate_of_every_link() {
     edges.sort_unstable();
     let mut model = PhaseModel::new(&machine, &set, &vec![1; edges.len()]);
     let clocks = set.iter().map(|(connection, ends)| {
-        let path: Vec<u32> = common::way(&machine, ends.source, ends.target)
+        let path: Vec<u32> = way(&machine, ends.source, ends.target)
             .into_iter()
             .map(|link| (machine.link(link).source, machine.link(link).target))
             .map(|ends| edges.binary_search(&ends).unwrap() as u32)

@@ -1,16 +1,15 @@
 //! Step plans: orders and routes, delivery by every planner, the cost model. The schedules that the
 //! CM-5 paper prints are compared in `crates/conset/tests/all/reproduce.rs`.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Numbers, machine, machine_with, set, way};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Protocol, Steps};
 use conset_scheduler::steps::{
     Levels, LevelsSpec, StepOrder, factorisations, least_clocks, least_clocks_direct,
     message_clocks, predict,
 };
+
+use crate::common::{Numbers, machine, machine_with, set, way};
 
 fn all_to_all(cells: u32, words: u32) -> ConnectionSet {
     let pairs = (0..cells).flat_map(|a| (0..cells).map(move |b| (a, b, words)));

@@ -2,7 +2,7 @@
 //! sanitizer or nightly toolchain is needed, so every test run repeats what fuzzing has found, and tries a little more.
 //!
 //! The first inputs are the sample files of the tests and the fixtures. `CONSET_BLESS=1 cargo test -p conset-testing
-//! --test corpus` adds them to the stored ones.
+//! corpus::` adds them to the stored ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-#[path = "../../mesh/tests/common/mod.rs"]
-#[allow(dead_code, reason = "the tests of the readers use more of it")]
-mod samples;
+use crate::samples;
 
 /// The file with the inputs of a target.
 fn file(target: &str) -> PathBuf {

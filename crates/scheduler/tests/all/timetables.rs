@@ -1,18 +1,17 @@
 //! What must hold of every timetable, and how short those of known patterns must be.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
-    Ends, Numbers, bound, check, machine, machine_with, neighbours, one_phase, route, set,
-};
 use conset_ir::{
     CellId, ChannelId, ConnectionId, Duplex, LinkId, Machine, PhaseId, PhaseRoutes, Routing,
     Timetable,
 };
 use conset_scheduler::{ScheduleError, timetable};
 use proptest::prelude::*;
+
+use crate::common::{
+    Ends, Numbers, bound, check, machine, machine_with, neighbours, one_phase, route, set,
+};
 
 fn planned(machine: &Arc<Machine>, ends: &[Ends]) -> Timetable {
     let timetable = timetable(one_phase(machine, set(ends))).unwrap();
