@@ -102,7 +102,7 @@ proptest! {
         // At once, because no other test of the crate takes so long.
         let plans = || plans(&machine, &set, seed);
         let (found, again) = rayon::join(plans, plans);
-        prop_assert!(found == again);
+        prop_assert_eq!(&found, &again);
         // These sets are so small that a plan is always found.
         prop_assert!(found.is_some());
         let PhasePlans { with_starts, shared, .. } = found.as_ref().unwrap();

@@ -7,7 +7,7 @@ use conset_ir::{CellId, ConnectionId, Image};
 use conset_runtime::{By, Cell, CellError, ThreadOptions, Transport, World};
 use proptest::prelude::*;
 
-use crate::common::{build, message, ring_image};
+use crate::common::{build, message, ring_image, unlike_image};
 
 /// The image's world on each transport.
 fn worlds(image: impl Into<Arc<Image>>) -> Vec<World> {
@@ -47,16 +47,8 @@ fn solve(
 fn a_solver_gives_the_same_both_ways_and_takes_the_clocks_of_either() {
     let specs = ["iwarp:4x4", "mesh:3x2", "ring:2", "cm5:6", "t3d:3x2x1"];
     for (spec, half) in specs.map(|spec| (spec, spec == "mesh:3x2")) {
-        let machine = build::machine(spec, |p| {
-            p.channels_per_cell = 8;
-            if half {
-                p.duplex = conset_ir::Duplex::Half;
-            }
-        });
-        let cells = machine.agent_count() as u32;
-        let pairs: Vec<_> =
-            (0..3 * cells).map(|i| (i % cells, (i * 5 + 1) % cells, 1 + i % 29)).collect();
-        let image = Arc::new(build::build(&machine, build::set(&pairs)));
+        let image = Arc::new(unlike_image(spec, half, 29));
+        let machine = image.machine().clone();
         let worlds = worlds(image.clone());
         let (expected, _) = worlds[0].try_run(|cell| solve(cell, false, 3)).unwrap();
         for world in &worlds {

@@ -7,7 +7,7 @@ use conset_fabric::{FaultKind, WaitCause};
 use conset_ir::{CellId, ConnectionId, PhaseId};
 use conset_runtime::{Cell, CellError, PhaseName, RunError, World};
 
-use crate::common::{build, from_left, message, own, ring_image, ring_image_with};
+use crate::common::{build, from_left, message, own, ring_image, ring_image_with, unlike_image};
 
 #[test]
 fn a_sum_goes_round_the_ring() {
@@ -64,16 +64,7 @@ fn a_halo_exchange_adds_up() {
     for (spec, half) in
         [("iwarp:4x4", false), ("mesh:3x2", true), ("torus:2x2x2", false), ("ring:1", true)]
     {
-        let machine = build::machine(spec, |p| {
-            p.channels_per_cell = 8;
-            if half {
-                p.duplex = conset_ir::Duplex::Half;
-            }
-        });
-        let cells = machine.agent_count() as u32;
-        let pairs: Vec<_> =
-            (0..3 * cells).map(|i| (i % cells, (i * 5 + 1) % cells, 1 + i % 7)).collect();
-        let image = Arc::new(build::build(&machine, build::set(&pairs)));
+        let image = Arc::new(unlike_image(spec, half, 7));
         let value =
             |round: u32, x: usize, word: usize| f64::from(round + 1) * (x * 10 + word) as f64;
         let program = |cell: &mut Cell<'_>| {

@@ -122,7 +122,6 @@ fn sized_words(seed: u64, connection: ConnectionId, most: u32) -> Vec<u16> {
 }
 
 /// A set in which cells have many connections or none, some of them to themselves.
-#[allow(dead_code)]
 pub(crate) fn sized_set(seed: u64, cells: u32) -> ConnectionSet {
     let connection = |number| {
         let bits = mix(seed ^ mix(number + 77));

@@ -1,8 +1,6 @@
 //! Programs of direct messages and of collectives without trees, which compare what they get with what
 //! every cell knows that the others have.
 
-#![allow(dead_code)]
-
 use conset_runtime::ir::CellId;
 use conset_runtime::{Cell, CellError, ReducePlan, Word};
 

@@ -9,7 +9,7 @@ pub mod skips;
 
 use std::sync::Arc;
 
-use conset_ir::{ConnectionId, Image, Parameters};
+use conset_ir::{ConnectionId, Duplex, Image, Parameters};
 use conset_runtime::{Cell, RunError, ThreadOptions, Transport, World};
 
 /// A world of the image on so many threads.
@@ -27,6 +27,19 @@ pub fn ring_image_with(cells: u32, words: u32, change: impl FnOnce(&mut Paramete
     let machine = build::machine(&format!("ring:{cells}"), change);
     let set: Vec<_> = (0..cells).map(|c| (c, (c + 1) % cells, words)).collect();
     build::build(&machine, build::set(&set))
+}
+
+/// A set of three connections for each cell, some of them to itself, of 1 to `words` words.
+pub fn unlike_image(spec: &str, half_duplex: bool, words: u32) -> Image {
+    let machine = build::machine(spec, |p| {
+        p.channels_per_cell = 8;
+        if half_duplex {
+            p.duplex = Duplex::Half;
+        }
+    });
+    let cells = machine.agent_count() as u32;
+    let connection = |i: u32| (i % cells, (i * 5 + 1) % cells, 1 + i % words);
+    build::build(&machine, build::set(&(0..3 * cells).map(connection).collect::<Vec<_>>()))
 }
 
 /// The connection of a ring's set that starts at the cell.

@@ -1,5 +1,4 @@
 //! A stand-in for the router: shortest ways, channels in order of arrival.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 
