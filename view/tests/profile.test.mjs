@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import {
-  axeSource,
+  axeViolations,
   clickAt,
   conset,
   json,
@@ -208,9 +208,5 @@ for (const [name, spoil] of [
     const [first] = violations;
     assert.equal(phase, first.phase ?? first.step ?? -1);
     assert.equal(selection?.id, first.connection ?? first.cell);
-    await page.evaluate(axeSource);
-    assert.deepEqual(
-      (await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id),
-      [],
-    );
+    assert.deepEqual(await axeViolations(page), []);
   });

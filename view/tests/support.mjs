@@ -78,8 +78,11 @@ export function writePages(folder) {
 /** Milliseconds after which something that a test waits for will not come: other programs may have the processor. */
 const PATIENCE = 180_000;
 
+/** Chromium without windows takes half the time of the processor. */
+const BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser"].map((name) => `/usr/bin/${name}`);
+
 export async function launch() {
-  const executablePath = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+  const executablePath = process.env.CHROMIUM ?? BROWSERS.find(existsSync);
   // Containers run as root, where Chromium's own sandbox is not available.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, args, timeout: PATIENCE });
@@ -143,4 +146,14 @@ export async function clickAt(page, canvas, position) {
   await settled(page);
 }
 
-export const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+/** What axe finds wrong in a page: rules, and the first elements that break them. */
+export async function axeViolations(page) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
+  return found.violations.map(({ id, nodes }) => {
+    const elements = nodes.slice(0, 3).map((node) => node.html.slice(0, 160));
+    return `${id}: ${elements.join(" | ")}`;
+  });
+}

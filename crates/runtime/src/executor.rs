@@ -7,8 +7,10 @@
 //! round robin.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 
 use conset_fabric::FaultPlan;
+use conset_ir::CellId;
 use corosensei::Coroutine;
 
 use crate::cell::{AbortedProgram, Cell};
@@ -27,8 +29,12 @@ pub(crate) struct RunSetup<'w> {
     pub(crate) faults: Option<&'w FaultPlan>,
 }
 
+/// What each cell runs. Its result it puts into [`Results`] itself, so that the transports are compiled once, and not for
+/// each type of result.
+pub(crate) type Program<'p> = dyn Fn(&mut Cell<'_>) + Sync + 'p;
+
 /// The coroutine of a cell: resumed with an `I`, suspended with a `Y`.
-pub(crate) type CellCoroutine<I, Y, R> = Coroutine<I, Y, ProgramOutcome<R>, CellStack>;
+pub(crate) type CellCoroutine<I, Y> = Coroutine<I, Y, ProgramOutcome, CellStack>;
 
 /// What a suspended cell is resumed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,19 +46,16 @@ pub(crate) enum Resume {
 }
 
 /// How a program ended.
-pub(crate) enum ProgramOutcome<R> {
-    Returned(R),
+pub(crate) enum ProgramOutcome {
+    Returned,
     Panicked(String),
     Aborted,
 }
 
 /// Runs a program and reports how it ended; catches panics.
-pub(crate) fn run_program<R>(
-    program: &dyn Fn(&mut Cell<'_>) -> R,
-    cell: &mut Cell<'_>,
-) -> ProgramOutcome<R> {
+pub(crate) fn run_program(program: &Program<'_>, cell: &mut Cell<'_>) -> ProgramOutcome {
     match catch_unwind(AssertUnwindSafe(|| program(cell))) {
-        Ok(result) => ProgramOutcome::Returned(result),
+        Ok(()) => ProgramOutcome::Returned,
         Err(payload) if payload.is::<AbortedProgram>() => ProgramOutcome::Aborted,
         Err(payload) => {
             let text = payload.downcast_ref::<String>().cloned();
@@ -63,8 +66,45 @@ pub(crate) fn run_program<R>(
     }
 }
 
-/// Drops a value of the program and stops any panic of the drop: nothing may unwind a worker while
-/// other cells read the memory of its cells. The payload of such a panic is leaked, because
+/// The results of the programs of some cells.
+pub(crate) struct Results<R> {
+    /// In order.
+    cells: Vec<CellId>,
+    /// The result of each of them that has returned.
+    values: Mutex<Vec<Option<R>>>,
+}
+
+impl<R> Results<R> {
+    pub(crate) fn new(cells: Vec<CellId>) -> Self {
+        let values = Mutex::new(cells.iter().map(|_| None).collect());
+        Self { cells, values }
+    }
+
+    /// Keeps the result of a cell.
+    pub(crate) fn keep(&self, cell: CellId, result: R) {
+        let row = self.cells.binary_search(&cell).expect("it is one of the cells");
+        self.values.lock().expect("nothing panics while it is held")[row] = Some(result);
+    }
+
+    /// The results in the order of cells, if the run succeeded.
+    pub(crate) fn of_run<T, E>(self, outcome: Result<T, E>) -> Result<(Vec<R>, T), E> {
+        let values = self.values.into_inner().expect("nothing panics while it is held");
+        match outcome {
+            Ok(report) => {
+                let values =
+                    values.into_iter().map(|value| value.expect("all programs have ended"));
+                Ok((values.collect(), report))
+            }
+            // They do not matter, and neither does a panic of one that is dropped.
+            Err(error) => {
+                values.into_iter().for_each(discard);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Drops a value of the program and stops any panic of the drop. The payload of such a panic is leaked, because
 /// dropping it may panic in turn.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {

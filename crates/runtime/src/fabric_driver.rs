@@ -36,7 +36,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::call::{Call, CallLog};
 use crate::cell::Cell;
 use crate::error::RunError;
-use crate::executor::{CellCoroutine, ProgramOutcome, Resume, RunSetup, discard, run_program};
+use crate::executor::{CellCoroutine, Program, ProgramOutcome, Resume, RunSetup, run_program};
 use crate::fabric_port::{DeferredExchanges, FabricPort, FabricRequest, FabricState};
 use crate::message_queue::{MessageQueue, Subject};
 use crate::patience::Patience;
@@ -84,10 +84,7 @@ enum CellState {
 }
 
 /// Runs a program on every live cell with an agent.
-pub(crate) fn run<R>(
-    setup: RunSetup<'_>,
-    program: &dyn Fn(&mut Cell<'_>) -> R,
-) -> Result<(Vec<R>, RunReport), RunError> {
+pub(crate) fn run(setup: RunSetup<'_>, program: &Program<'_>) -> Result<RunReport, RunError> {
     let activity = Activity::new(Patience::of_environment()?);
     std::thread::scope(|scope| {
         // If the system gives no thread, the run is not watched.
@@ -170,10 +167,7 @@ impl<'w> FabricDriver<'w> {
         })
     }
 
-    fn run<R>(
-        mut self,
-        program: &dyn Fn(&mut Cell<'_>) -> R,
-    ) -> Result<(Vec<R>, RunReport), RunError> {
+    fn run(mut self, program: &Program<'_>) -> Result<RunReport, RunError> {
         let agents = self.place.len();
         let (packed, queue) = (PackedExchanges::new(agents), MessageQueue::new(agents));
         let (calls, steps) = (CallLog::new(agents), StepStore::new(agents));
@@ -182,7 +176,7 @@ impl<'w> FabricDriver<'w> {
         let loaded = &self.setup.loaded;
         // It goes after the coroutines.
         let _alternate = AlternateStack::install();
-        let mut coroutines: Vec<CellCoroutine<Resume, FabricRequest, R>> =
+        let mut coroutines: Vec<CellCoroutine<Resume, FabricRequest>> =
             Vec::with_capacity(self.cells.len());
         let stacks = Stacks::reserve(&self.cells, self.cells.len(), self.setup.stack_size)?;
         for (row, &id) in self.cells.iter().enumerate() {
@@ -199,33 +193,28 @@ impl<'w> FabricDriver<'w> {
             // its end. So nothing borrowed ends before the coroutine does.
             coroutines.push(unsafe { Coroutine::with_stack_unchecked(stack, body) });
         }
-        let mut results: Vec<Option<R>> = Vec::with_capacity(self.cells.len());
-        results.resize_with(self.cells.len(), || None);
-        let outcome = self.drive(&shared, &mut coroutines, &mut results);
+        let outcome = self.drive(&shared, &mut coroutines);
         if outcome.is_err() {
             shared.borrow_mut().aborted = true;
             for (coroutine, &cell) in coroutines.iter_mut().zip(&self.cells) {
                 if coroutine.started() && !coroutine.done() {
                     self.activity.enter(cell, self.computation.happened());
                     // The program returns or is unwound; its outcome does not matter.
-                    discard(coroutine.resume(Resume::Abort));
+                    drop(coroutine.resume(Resume::Abort));
                 }
             }
         }
-        outcome?;
-        let results = results.into_iter().map(|r| r.expect("all programs have ended")).collect();
-        Ok((results, self.report))
+        outcome.map(|()| self.report)
     }
 
     /// Runs until all programs have ended.
-    fn drive<R>(
+    fn drive(
         &mut self,
         shared: &RefCell<FabricState>,
-        coroutines: &mut [CellCoroutine<Resume, FabricRequest, R>],
-        results: &mut [Option<R>],
+        coroutines: &mut [CellCoroutine<Resume, FabricRequest>],
     ) -> Result<(), RunError> {
         loop {
-            self.resume_ready(shared, coroutines, results)?;
+            self.resume_ready(shared, coroutines)?;
             if self.advance_requests(shared)? {
                 continue;
             }
@@ -257,11 +246,10 @@ impl<'w> FabricDriver<'w> {
     }
 
     /// Resumes all cells that can go on, until none can in this clock.
-    fn resume_ready<R>(
+    fn resume_ready(
         &mut self,
         shared: &RefCell<FabricState>,
-        coroutines: &mut [CellCoroutine<Resume, FabricRequest, R>],
-        results: &mut [Option<R>],
+        coroutines: &mut [CellCoroutine<Resume, FabricRequest>],
     ) -> Result<(), RunError> {
         shared.borrow_mut().clock = self.now();
         while !self.ready.is_empty() {
@@ -285,7 +273,7 @@ impl<'w> FabricDriver<'w> {
                     return Err(error);
                 }
                 match outcome {
-                    ProgramOutcome::Returned(result) => results[index(row)] = Some(result),
+                    ProgramOutcome::Returned => {}
                     ProgramOutcome::Panicked(message) => {
                         return Err(RunError::Panic { cell, message });
                     }

@@ -7,7 +7,7 @@ use conset_ir::{CellId, Image};
 
 use crate::cell::Cell;
 use crate::error::{CellError, RunError};
-use crate::executor::RunSetup;
+use crate::executor::{Program, Results, RunSetup};
 use crate::fabric_driver;
 use crate::loaded_image::LoadedImage;
 #[cfg(feature = "mpi")]
@@ -164,12 +164,29 @@ impl World {
         &self,
         program: impl Fn(&mut Cell<'_>) -> R + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
+        self.run_each(&program)
+    }
+
+    /// [`World::run`], compiled once for each type of result and not for each program.
+    fn run_each<R: Send>(
+        &self,
+        program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
+    ) -> Result<(Vec<R>, RunReport), RunError> {
+        let results = Results::new(self.own_cells());
+        let outcome = self.execute(&|cell| {
+            let result = program(cell);
+            results.keep(cell.id(), result);
+        });
+        results.of_run(outcome)
+    }
+
+    /// Runs a program that keeps its results.
+    fn execute(&self, program: &Program<'_>) -> Result<RunReport, RunError> {
         let program = |cell: &mut Cell<'_>| {
             cell.same_places = self.same_places;
-            let result = program(cell);
+            program(cell);
             // An error is kept by the run.
             let _ = cell.check_completed();
-            result
         };
         let Self { loaded, stack_size, trace, .. } = self;
         let faults = self.faults.as_deref();
@@ -193,12 +210,18 @@ impl World {
         &self,
         program: impl Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync,
     ) -> Result<(Vec<R>, RunReport), RunError> {
-        let (results, report) = self.run(program)?;
-        let results = self
-            .own_cells()
-            .into_iter()
-            .zip(results)
-            .map(|(cell, result)| result.map_err(|error| RunError::Cell { cell, error }));
-        Ok((results.collect::<Result<_, _>>()?, report))
+        self.try_run_each(&program)
+    }
+
+    fn try_run_each<R: Send>(
+        &self,
+        program: &(dyn Fn(&mut Cell<'_>) -> Result<R, CellError> + Sync),
+    ) -> Result<(Vec<R>, RunReport), RunError> {
+        let (results, report) = self.run_each(program)?;
+        let mut values = Vec::with_capacity(results.len());
+        for (cell, result) in self.own_cells().into_iter().zip(results) {
+            values.push(result.map_err(|error| RunError::Cell { cell, error })?);
+        }
+        Ok((values, report))
     }
 }

@@ -46,7 +46,7 @@ impl Rank<'_> {
     }
 
     /// On a rank without cells: waits until the run has ended.
-    pub(super) fn run_without_cells<R>(&self) -> Result<(Vec<R>, RunReport), RunError> {
+    pub(super) fn run_without_cells(&self) -> Result<RunReport, RunError> {
         if self.rank_map.active() > 0 {
             let meanwhile = || self.check_failures();
             let participants =
@@ -62,7 +62,7 @@ impl Rank<'_> {
                 _ => {}
             }
         }
-        Ok((Vec::new(), RunReport::default()))
+        Ok(RunReport::default())
     }
 
     /// Whether all cells of this rank have ended or want to switch.

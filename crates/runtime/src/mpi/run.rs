@@ -39,7 +39,7 @@ use super::walks::{RankTree, TreeKey};
 use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::{MpiError, RunError};
-use crate::executor::{CellCoroutine, ProgramOutcome, RunSetup, discard, run_program};
+use crate::executor::{CellCoroutine, Program, ProgramOutcome, RunSetup, run_program};
 use crate::loaded_image::LoadedImage;
 use crate::patience::Patience;
 use crate::port::{By, Context};
@@ -118,11 +118,11 @@ pub(super) struct Rank<'w> {
 }
 
 /// Runs a program on the cells of this rank.
-pub(crate) fn run<R>(
+pub(crate) fn run(
     setup: RunSetup<'_>,
     comm: &Comm,
-    program: &dyn Fn(&mut Cell<'_>) -> R,
-) -> Result<(Vec<R>, RunReport), RunError> {
+    program: &Program<'_>,
+) -> Result<RunReport, RunError> {
     check_thread()?;
     let _busy = comm.occupy()?;
     let _unwinding = AbortOnUnwind(comm);
@@ -200,11 +200,7 @@ impl<'w> Rank<'w> {
         })
     }
 
-    fn run<R>(
-        &self,
-        stack_size: usize,
-        program: &dyn Fn(&mut Cell<'_>) -> R,
-    ) -> Result<(Vec<R>, RunReport), RunError> {
+    fn run(&self, stack_size: usize, program: &Program<'_>) -> Result<RunReport, RunError> {
         self.compare_images()?;
         let cells = self.rank_map.cells_of(self.comm.rank());
         if cells.is_empty() {
@@ -212,7 +208,7 @@ impl<'w> Rank<'w> {
         }
         let _alternate = AlternateStack::install();
         let stacks = Stacks::reserve(cells, cells.len(), stack_size)?;
-        let mut coroutines: Vec<CellCoroutine<(), (), R>> = Vec::with_capacity(cells.len());
+        let mut coroutines: Vec<CellCoroutine<(), ()>> = Vec::with_capacity(cells.len());
         for (row, &id) in cells.iter().enumerate() {
             let (stack, bounds) = stacks.get(id, row)?;
             let body = move |yielder: &Yielder<(), ()>, ()| {
@@ -235,9 +231,7 @@ impl<'w> Rank<'w> {
             // it to its end.
             coroutines.push(unsafe { Coroutine::with_stack_unchecked(stack, body) });
         }
-        let mut results: Vec<Option<R>> = Vec::with_capacity(cells.len());
-        results.resize_with(cells.len(), || None);
-        if let Err(error) = self.drive(&mut coroutines, &mut results) {
+        if let Err(error) = self.drive(&mut coroutines) {
             self.stop(error.clone());
             self.announce(&error);
             // The error that there is says more than one of closing.
@@ -245,26 +239,20 @@ impl<'w> Rank<'w> {
             for coroutine in &mut coroutines {
                 while coroutine.started() && !coroutine.done() {
                     // The program returns or is unwound; its outcome does not matter.
-                    discard(coroutine.resume(()));
+                    drop(coroutine.resume(()));
                 }
             }
             return Err(error);
         }
-        let results = results.into_iter().map(|r| r.expect("all programs have ended")).collect();
-        let report = RunReport {
+        Ok(RunReport {
             switches: self.switches.get(),
             words: self.words.get(),
             ..RunReport::default()
-        };
-        Ok((results, report))
+        })
     }
 
     /// Lets the cells take turns until the run has ended on all ranks.
-    fn drive<R>(
-        &self,
-        coroutines: &mut [CellCoroutine<(), (), R>],
-        results: &mut [Option<R>],
-    ) -> Result<(), RunError> {
+    fn drive(&self, coroutines: &mut [CellCoroutine<(), ()>]) -> Result<(), RunError> {
         let mut backoff = self.comm.backoff();
         let mut turns = self.turns.get();
         loop {
@@ -276,12 +264,11 @@ impl<'w> Rank<'w> {
                     self.waits.borrow_mut()[row] = WaitState::Ended;
                     self.made_progress();
                     match outcome {
-                        ProgramOutcome::Returned(result) => results[row] = Some(result),
+                        ProgramOutcome::Returned | ProgramOutcome::Aborted => {}
                         ProgramOutcome::Panicked(message) => {
                             let cell = self.rank_map.cells_of(self.comm.rank())[row];
                             self.stop(RunError::Panic { cell, message });
                         }
-                        ProgramOutcome::Aborted => {}
                     }
                 }
                 if let Some(error) = self.stopped_by() {

@@ -45,9 +45,8 @@ use std::time::Duration;
 
 use conset_ir::CellId;
 
-use crate::cell::Cell;
 use crate::error::RunError;
-use crate::executor::RunSetup;
+use crate::executor::{Program, RunSetup};
 use crate::patience::{Patience, REPORT_AFTER};
 use crate::report::RunReport;
 use shared_state::{RunFailure, SharedState};
@@ -113,17 +112,17 @@ fn assign(cells: &[CellId], workers: usize) -> impl Iterator<Item = &[CellId]> {
 }
 
 /// Runs the program on every live cell with an agent.
-pub(crate) fn run<R: Send>(
+pub(crate) fn run(
     setup: RunSetup<'_>,
     options: ThreadOptions,
-    program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
-) -> Result<(Vec<R>, RunReport), RunError> {
+    program: &Program<'_>,
+) -> Result<RunReport, RunError> {
     let cells = &setup.loaded.live;
     let workers = options.count(cells.len());
     let patience = options.patience()?;
     let mut state = SharedState::new(setup.loaded, workers, patience);
     let shared = &state;
-    let left: Vec<WorkerResult<R>> = std::thread::scope(|scope| {
+    let left: Vec<WorkerResult> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
         for (number, cells) in assign(cells, workers).enumerate() {
             let work = move || run_worker(shared, number, cells, setup.stack_size, program);
@@ -144,13 +143,11 @@ pub(crate) fn run<R: Send>(
     if let Some(error) = outcome::error_of(&mut state, &left) {
         return Err(error);
     }
-    let report = RunReport {
+    Ok(RunReport {
         switches: left.first().map_or(0, |left| left.switches),
         words: left.iter().map(|left| left.words).sum(),
         ..RunReport::default()
-    };
-    let results = left.into_iter().flat_map(|left| left.results);
-    Ok((results.map(|r| r.expect("all programs have ended")).collect(), report))
+    })
 }
 
 /// The system gives no more threads: those there are must not wait for the missing ones.

@@ -15,10 +15,7 @@ use crate::error::{Awaiting, CellWait, RunError};
 use crate::loaded_image::LoadedImage;
 
 /// The error of a run, if it had one.
-pub(crate) fn error_of<R>(
-    state: &mut SharedState<'_>,
-    left: &[WorkerResult<R>],
-) -> Option<RunError> {
+pub(crate) fn error_of(state: &mut SharedState<'_>, left: &[WorkerResult]) -> Option<RunError> {
     let failure = state.take_failure();
     let loaded = state.loaded;
     let places: Vec<CellStatus> =

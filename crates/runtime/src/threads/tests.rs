@@ -12,9 +12,10 @@ use super::port::ThreadPort;
 use super::shared_state::{RunFailure, SharedState};
 use super::worker::{Suspend, WaitCondition, Worker};
 use super::*;
+use crate::cell::Cell;
 use crate::collectives::{Collectives, tree_sets};
 use crate::error::CellError;
-use crate::executor::{ProgramOutcome, Resume, run_program};
+use crate::executor::{ProgramOutcome, Results, Resume, run_program};
 use crate::lists::{CellLists, Number, Op, Positions};
 use crate::loaded_image::LoadedImage;
 use crate::port::{By, WireBuffers, WirePosition};
@@ -72,8 +73,10 @@ fn run_plainly<R: Send>(
 ) -> Result<Vec<R>, RunError> {
     let cells = &loaded.live;
     let mut state = SharedState::new(loaded, cells.len(), PATIENCE);
+    let results = Results::new(cells.to_vec());
+    let program = |cell: &mut Cell<'_>| results.keep(cell.id(), program(cell));
     let (shared, program) = (&state, &program);
-    let outcomes: Vec<ProgramOutcome<R>> = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let start = |(number, &id): (usize, &CellId)| {
             scope.spawn(move || {
                 let worker = Worker::new(number, &[id]);
@@ -88,25 +91,17 @@ fn run_plainly<R: Send>(
                     shared.fail(id, RunFailure::Known(error));
                 }
                 spin.acknowledge();
-                outcome
             })
         };
         let threads: Vec<_> = cells.iter().enumerate().map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
-    match state.take_failure() {
+    let outcome = match state.take_failure() {
         Some(RunFailure::Known(error)) => Err(error),
         Some(other) => panic!("{other:?}"),
-        None => Ok(outcomes
-            .into_iter()
-            .map(|outcome| match outcome {
-                ProgramOutcome::Returned(result) => result,
-                ProgramOutcome::Panicked(_) | ProgramOutcome::Aborted => {
-                    unreachable!("it did not fail")
-                }
-            })
-            .collect()),
-    }
+        None => Ok(()),
+    };
+    results.of_run(outcome).map(|(results, ())| results)
 }
 
 fn loaded(spec: &str, sets: impl IntoIterator<Item = ConnectionSet>) -> LoadedImage {

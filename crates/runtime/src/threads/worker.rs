@@ -18,7 +18,7 @@ use super::watchdog::Watchdog;
 use crate::call::Call;
 use crate::cell::Cell;
 use crate::error::RunError;
-use crate::executor::{CellCoroutine, ProgramOutcome, Resume, discard, run_program};
+use crate::executor::{CellCoroutine, Program, ProgramOutcome, Resume, run_program};
 use crate::stack::{AlternateStack, Stacks};
 use crate::sync::{Counter, IdleState, WINDOW, never_reaches};
 
@@ -214,8 +214,7 @@ pub(crate) struct StepEntry {
 }
 
 /// What a worker leaves.
-pub(crate) struct WorkerResult<R> {
-    pub(crate) results: Vec<Option<R>>,
+pub(crate) struct WorkerResult {
     pub(crate) places: Vec<CellStatus>,
     /// Of the last steps.
     pub(crate) record: Vec<StepEntry>,
@@ -224,17 +223,16 @@ pub(crate) struct WorkerResult<R> {
 }
 
 /// A cell on its worker.
-struct CellTask<'b, R> {
+struct CellTask<'b> {
     cell: CellId,
-    coroutine: CellCoroutine<Resume, Suspended<'b>, R>,
+    coroutine: CellCoroutine<Resume, Suspended<'b>>,
     waits: Option<WaitCondition<'b>>,
     /// Of its stack, if it is suspended; else 0.
     frame: usize,
-    result: Option<R>,
     ended: bool,
 }
 
-impl<R> CellTask<'_, R> {
+impl CellTask<'_> {
     #[inline]
     fn can_go_on(&self) -> bool {
         !self.ended && self.waits.is_none_or(|a| a.counter.has_reached(a.value))
@@ -258,13 +256,13 @@ impl<R> CellTask<'_, R> {
 }
 
 /// Makes the coroutine of each cell; of fewer where there is no memory for more.
-fn spawn_cells<'b, R>(
+fn spawn_cells<'b>(
     state: &'b SharedState<'b>,
     worker: &'b Worker,
     cells: &[CellId],
     stack_size: usize,
-    program: &'b (dyn Fn(&mut Cell<'_>) -> R + Sync),
-) -> Vec<CellTask<'b, R>> {
+    program: &'b Program<'b>,
+) -> Vec<CellTask<'b>> {
     let mut tasks = Vec::with_capacity(cells.len());
     let stacks = match Stacks::reserve(cells, state.published.len(), stack_size) {
         Ok(stacks) => stacks,
@@ -289,7 +287,7 @@ fn spawn_cells<'b, R>(
         // not outlive. The coroutine stays on this thread: `run_worker` neither forgets it nor
         // hands it on, and when it is dropped it has ended or was not started.
         let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
-        tasks.push(CellTask { cell, coroutine, waits: None, frame: 0, result: None, ended: false });
+        tasks.push(CellTask { cell, coroutine, waits: None, frame: 0, ended: false });
     }
     tasks
 }
@@ -305,13 +303,13 @@ impl Drop for AbortOnUnwind {
 }
 
 /// Runs the program on some cells, on the calling thread, until all have ended or the run has.
-pub(crate) fn run_worker<R>(
+pub(crate) fn run_worker(
     state: &SharedState<'_>,
     number: usize,
     cells: &[CellId],
     stack_size: usize,
-    program: &(dyn Fn(&mut Cell<'_>) -> R + Sync),
-) -> WorkerResult<R> {
+    program: &Program<'_>,
+) -> WorkerResult {
     // Unwinding from here to the acknowledgement would drop cells whose memory others read.
     let guard = AbortOnUnwind;
     let _alternate = AlternateStack::install();
@@ -329,7 +327,6 @@ pub(crate) fn run_worker<R>(
         end(state, &mut tasks);
     }
     WorkerResult {
-        results: tasks.into_iter().map(|task| task.result).collect(),
         places,
         record: worker
             .record
@@ -346,7 +343,7 @@ pub(crate) fn run_worker<R>(
     }
 }
 
-fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
+fn place_of(task: &CellTask<'_>, worker: &Worker) -> CellStatus {
     let at = match task.waits {
         _ if task.ended => CellActivity::Ended,
         Some(condition) => CellActivity::Waiting(condition.reason),
@@ -357,7 +354,7 @@ fn place_of<R>(task: &CellTask<'_, R>, worker: &Worker) -> CellStatus {
 }
 
 /// Resumes cells until all have ended (`true`) or the run has.
-fn turn<R>(state: &SharedState<'_>, worker: &Worker, tasks: &mut [CellTask<'_, R>]) -> bool {
+fn turn(state: &SharedState<'_>, worker: &Worker, tasks: &mut [CellTask<'_>]) -> bool {
     let number = worker.number;
     let mut left = tasks.len();
     let mut fruitless = 0;
@@ -415,12 +412,12 @@ fn turn<R>(state: &SharedState<'_>, worker: &Worker, tasks: &mut [CellTask<'_, R
     false
 }
 
-fn first_of<R>(tasks: &[CellTask<'_, R>]) -> CellId {
+fn first_of(tasks: &[CellTask<'_>]) -> CellId {
     tasks.first().map_or(CellId(0), |task| task.cell)
 }
 
 /// Waits until a cell can go on or the run has ended; finds out if none ever can.
-fn rest<R>(state: &SharedState<'_>, worker: &Worker, tasks: &[CellTask<'_, R>]) {
+fn rest(state: &SharedState<'_>, worker: &Worker, tasks: &[CellTask<'_>]) {
     /// Looks at the waiting cells between two at the clock.
     const CLOCK: u32 = 256;
     let (number, mut looks, mut since) = (worker.number, 0u32, None);
@@ -445,12 +442,7 @@ fn rest<R>(state: &SharedState<'_>, worker: &Worker, tasks: &[CellTask<'_, R>]) 
 }
 
 /// Reports that no cell of a worker has been able to go on for so long, if it is time for that.
-fn report<R>(
-    state: &SharedState<'_>,
-    worker: &Worker,
-    tasks: &[CellTask<'_, R>],
-    waited: Duration,
-) {
+fn report(state: &SharedState<'_>, worker: &Worker, tasks: &[CellTask<'_>], waited: Duration) {
     if waited < state.patience.report_after {
         return;
     }
@@ -460,7 +452,7 @@ fn report<R>(
 }
 
 /// Resumes a cell until it waits or ends.
-fn resume<R>(state: &SharedState<'_>, task: &mut CellTask<'_, R>) {
+fn resume(state: &SharedState<'_>, task: &mut CellTask<'_>) {
     match task.coroutine.resume(Resume::Continue) {
         CoroutineResult::Yield(Suspended { condition, frame }) => {
             (task.waits, task.frame) = (Some(condition), frame);
@@ -469,27 +461,26 @@ fn resume<R>(state: &SharedState<'_>, task: &mut CellTask<'_, R>) {
             task.ended = true;
             state.ended[task.cell.index()].publish(1);
             match outcome {
-                ProgramOutcome::Returned(result) => task.result = Some(result),
+                // If it was aborted, the run has ended already.
+                ProgramOutcome::Returned | ProgramOutcome::Aborted => {}
                 ProgramOutcome::Panicked(message) => {
                     let error = RunError::Panic { cell: task.cell, message };
                     state.fail(task.cell, RunFailure::Known(error));
                 }
-                // The run has ended already.
-                ProgramOutcome::Aborted => {}
             }
         }
     }
 }
 
 /// Ends the worker's cells, once no cell anywhere reads another's memory.
-fn end<R>(state: &SharedState<'_>, tasks: &mut [CellTask<'_, R>]) {
+fn end(state: &SharedState<'_>, tasks: &mut [CellTask<'_>]) {
     while !state.shutdown.is_acknowledged() {
         std::thread::yield_now();
     }
     for task in tasks {
         if task.coroutine.started() && !task.coroutine.done() {
             // The program returns or is unwound; its outcome does not matter.
-            discard(task.coroutine.resume(Resume::Abort));
+            drop(task.coroutine.resume(Resume::Abort));
         }
     }
 }
