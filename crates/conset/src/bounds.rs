@@ -5,9 +5,8 @@ use conset_ir::{
     At, Binding, Bounds, ConnectionSet, InputError, Machine, Program, Schedule, ShapeError,
 };
 use conset_partition_route::bounds::{self, BoundsReport};
-use rayon::prelude::*;
 
-use crate::CompileError;
+use crate::{CompileError, parallel};
 
 /// Computes the lower bounds of every set of a program without compiling it.
 ///
@@ -42,15 +41,10 @@ pub(crate) fn of_program(
         .check_clocks(machine)
         .map_err(|e| InputError::new("<program>", At::Path(e.place), e.message))?;
     let of_set = if unlimited { bounds::bounds } else { bounds::bounds_in_budget };
-    let bounds: Vec<Result<_, CompileError>> = program
-        .sets()
-        .par_iter()
-        .map(|set| {
-            set.check_machine(machine).map_err(|e| endpoint_error(machine, set, e))?;
-            Ok(of_set(machine, set)?)
-        })
-        .collect();
-    bounds.into_iter().collect()
+    parallel::try_map(program.sets(), |set| {
+        set.check_machine(machine).map_err(|e| endpoint_error(machine, set, e))?;
+        Ok(of_set(machine, set)?)
+    })
 }
 
 /// The error for a set with a connection end that is not a live cell of the machine.

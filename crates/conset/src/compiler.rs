@@ -25,7 +25,6 @@ use conset_partition_route::bounds::BoundsReport;
 use conset_planner::Interrupt;
 use conset_scheduler::Prediction;
 use conset_verify::{Report, Verified};
-use rayon::prelude::*;
 
 pub use import::with_witnesses;
 
@@ -33,6 +32,7 @@ use crate::bounds;
 use crate::compiled::{Compiled, CompiledSet};
 use crate::incremental::{RecompileReason, ReuseOutcome};
 use crate::paper_algorithm;
+use crate::parallel;
 use crate::search::{PlanChecks, PlanSearch, SearchStats, StopReason, StopRule};
 use crate::{Algorithm, Clock, CompileError, CompileOptions, Objective, Observer, Progress};
 use reuse::PreviousSchedule;
@@ -383,13 +383,12 @@ fn search(
     let mut searches: Vec<PlanSearch<'_>> = sets.iter().zip(bounds).map(new_search).collect();
     let connections = sets.iter().map(|set| set.len()).sum::<usize>();
     while searches.iter().any(|search| !search.is_over()) {
+        let mut open: Vec<_> = searches.iter_mut().filter(|search| !search.is_over()).collect();
         let waves: Vec<Result<(), CompileError>> =
             if connections <= PARALLEL_CONNECTIONS && sets.len() > 1 {
-                let open = searches.par_iter_mut().filter(|search| !search.is_over());
-                open.map(PlanSearch::next_wave).collect()
+                parallel::map_mut(&mut open, |search| search.next_wave())
             } else {
-                let open = searches.iter_mut().filter(|search| !search.is_over());
-                open.map(PlanSearch::next_wave).collect()
+                open.into_iter().map(PlanSearch::next_wave).collect()
             };
         waves.into_iter().collect::<Result<(), _>>()?;
         report_progress(&searches, observer);
@@ -433,9 +432,8 @@ fn verify(
 ) -> Result<Vec<Verified<SetSchedule>>, CompileError> {
     observer(Progress::Stage("checking"));
     conset_verify::check_clocks(schedule)?;
-    let sets = schedule.sets().par_iter().map(|set| conset_verify::set_schedule(set.clone()));
-    let sets: Vec<Result<_, _>> = sets.collect();
-    let sets = sets.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let check = |set: &SetSchedule| conset_verify::set_schedule(set.clone());
+    let sets = parallel::try_map(schedule.sets(), check)?;
     conset_verify::check_digest(schedule)?;
     Ok(sets)
 }

@@ -54,6 +54,7 @@ pub mod input;
 mod options;
 mod pairing;
 mod paper_algorithm;
+mod parallel;
 mod part_diff;
 mod partition_search;
 pub mod predict;

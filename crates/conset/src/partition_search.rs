@@ -31,11 +31,10 @@ use conset_mesh::partition::{
     DEFAULT_IMBALANCE, Partition, PartitionMethod, PartitionOptions, Partitioner,
 };
 use conset_partition_route::placement::{self, Method};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::input::{LoadOptions, placement_bug};
-use crate::{CompileError, Compiler, Objective, Observer, Progress};
+use crate::{CompileError, Compiler, Objective, Observer, Progress, parallel};
 
 /// The work of all candidates of a default search together, and the greatest number of candidates.
 /// An item, an edge and a part count as their share of METIS's time (measured).
@@ -253,9 +252,8 @@ impl PartitionSearch<'_> {
             }
             // The time is looked at often if there is a limit.
             let wave = if self.options.stop.is_some() { 1 } else { WAVE };
-            let numbers = looked_at..most.min(looked_at + wave);
-            let made: Vec<_> = numbers.into_par_iter().map(make).collect();
-            for pair in made {
+            let numbers: Vec<_> = (looked_at..most.min(looked_at + wave)).collect();
+            for pair in parallel::map(&numbers, |&number| make(number)) {
                 let (raw, repaired) = pair?;
                 looked_at += 1;
                 let candidate = match repaired {
@@ -345,7 +343,7 @@ impl PartitionSearch<'_> {
             };
             Some((candidate.score.unbalanced, cost.0, cost.1))
         };
-        let costs: Vec<_> = candidates.par_iter().map(cost).collect();
+        let costs = parallel::map(candidates, cost);
         let mut costs: Vec<_> = costs.into_iter().zip(std::mem::take(candidates)).collect();
         // A set without a placement comes last. The sort is stable, so the score breaks ties.
         costs.sort_by(|(a, _), (b, _)| match (a, b) {
@@ -379,17 +377,16 @@ impl PartitionSearch<'_> {
             let place = self.place(&best.halo)?;
             return Ok((best, place));
         }
-        let priced = all.into_par_iter().map(|candidate| {
+        let priced = parallel::try_map(&all, |candidate| -> Result<_, CompileError> {
             let place = self.place(&candidate.halo)?;
             let set = self.on_cells(&candidate.halo, &place)?;
-            let price = (candidate.score.unbalanced, self.trial(&machine, set));
-            Ok((price, (candidate, place)))
-        });
-        let priced = priced.collect::<Result<Vec<_>, CompileError>>()?;
+            Ok(((candidate.score.unbalanced, self.trial(&machine, set)), place))
+        })?;
         // The first of the cheapest.
-        let best = priced.into_iter().min_by_key(|(price, _)| *price);
-        let (_, best) = best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
-        Ok(best)
+        let best = priced.into_iter().zip(all).min_by_key(|((price, _), _)| *price);
+        let ((_, place), candidate) =
+            best.ok_or_else(|| CompileError::bug("the partitioner", &"none"))?;
+        Ok((candidate, place))
     }
 
     /// The price of a set's first plan, in the order of the objective. A set that cannot be planned

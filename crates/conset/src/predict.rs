@@ -34,7 +34,6 @@ use conset_scheduler::c3::plan::plan_units;
 use conset_scheduler::c3::{self, C3Machine, C3Protocol};
 use conset_scheduler::exchange_formulas::ExchangeCosts;
 use conset_scheduler::steps::{self, StepOrder};
-use rayon::prelude::*;
 use serde::Serialize;
 
 pub use method::Method;
@@ -42,7 +41,7 @@ pub use rank::{ModelSummary, ModelValue};
 
 use crate::report::MachineSummary;
 use crate::steps::{PIECES, StepAlgorithm, StepMeasurement, with_claims};
-use crate::{CompileError, Compiler, Observer, Progress, bounds, run};
+use crate::{CompileError, Compiler, Observer, Progress, bounds, parallel, run};
 
 /// Bytes of a packet of the C3 model, unless they are given: the paper's.
 pub const C3_PACKET_BYTES: u32 = 512;
@@ -318,13 +317,13 @@ impl Pricing<'_> {
                 within
             })
             .collect();
-        let rows = methods.par_iter().zip(within_limit).map(|(method, within)| match within {
+        let methods: Vec<_> = methods.iter().zip(within_limit).collect();
+        let mut rows: Vec<MethodRow> = parallel::map(&methods, |&(method, within)| match within {
             true => self.row(method),
             false => {
                 refused(method, "left out: the work of all methods together exceeds the limit")
             }
         });
-        let mut rows: Vec<MethodRow> = rows.collect();
         let summaries = rank::rank(&mut rows, &self.options.models, self.options.measure);
         SetPredictions {
             set: self.set.name().to_owned(),

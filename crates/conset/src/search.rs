@@ -52,10 +52,9 @@ use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_planner::ejection_search::improve_timetable;
 use conset_planner::{self as planner, Interrupt, Planner, Routed, Task, Work};
 use conset_scheduler::{Prediction, predict};
-use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::{Clock, CompileError, CompileOptions, Objective, paper_algorithm};
+use crate::{Clock, CompileError, CompileOptions, Objective, paper_algorithm, parallel};
 use attempts::{
     LARGE, SEARCHED, SearchAttempt, SearchStep, doublings, improvement, standard_attempts,
 };
@@ -347,7 +346,7 @@ impl<'a> PlanSearch<'a> {
         let mut results: Vec<Option<(PlanResult, Option<f64>)>> = if attempts.len() == 1 {
             attempts.iter().map(run).collect()
         } else {
-            attempts.par_iter().map(run).collect()
+            parallel::map(&attempts, run)
         };
         for (attempt, result) in attempts.iter().zip(&mut results) {
             self.next += 1;

@@ -6,11 +6,10 @@ use conset_ir::{At, Binding, Bounds, Image, InputError, Schedule, SetSchedule, T
 use conset_partition_route::bounds;
 use conset_scheduler::{fixed_starts, predict};
 use conset_verify::{Lifted, Rule};
-use rayon::prelude::*;
 
 use super::{Analysis, Provenance, generate, verify};
 use crate::compiled::{Compiled, CompiledSet};
-use crate::{CompileError, Observer, Progress};
+use crate::{CompileError, Observer, Progress, parallel};
 
 impl Compiled {
     /// Imports a schedule from elsewhere, such as a file: checks it and generates its image.
@@ -98,7 +97,7 @@ impl Compiled {
 /// is found; the checker verifies it like any other.
 #[must_use]
 pub fn with_witnesses(schedule: Schedule) -> Schedule {
-    let sets: Vec<SetSchedule> = schedule.sets().par_iter().map(with_witness).collect();
+    let sets: Vec<SetSchedule> = parallel::map(schedule.sets(), with_witness);
     if sets == schedule.sets() {
         return schedule;
     }

@@ -12,13 +12,12 @@ use std::sync::Arc;
 use conset_ir::{At, ConnectionSet, InputError, Machine, Program, Schedule, Timetable};
 use conset_partition_route::bounds::BoundsReport;
 use conset_verify::Verified;
-use rayon::prelude::*;
 
 use super::{CompileContext, PlannedSet, Provenance, plan as plan_sets};
 use crate::compiled::Compiled;
 use crate::incremental::{self, RecompileReason, ReuseOutcome};
 use crate::search::PlanChecks;
-use crate::{CompileError, Observer, Progress, schedule_diff, table_diff};
+use crate::{CompileError, Observer, Progress, parallel, schedule_diff, table_diff};
 
 /// An earlier schedule that the checker has accepted.
 pub(super) struct PreviousSchedule<'a> {
@@ -58,12 +57,9 @@ impl<'a> PreviousSchedule<'a> {
             .into());
         }
         observer(Progress::Stage("verifying the earlier schedule"));
-        let timetables: Vec<_> = schedule
-            .sets()
-            .par_iter()
-            .map(|s| conset_verify::timetable(s.timetable.clone()))
-            .collect();
-        let timetables = timetables.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let timetables = parallel::try_map(schedule.sets(), |set| {
+            conset_verify::timetable(set.timetable.clone())
+        })?;
         let names = schedule.sets().iter().map(|s| s.timetable.routing().set().name());
         Ok(Self { schedule, rows: names.zip(0..).collect(), timetables })
     }
@@ -89,15 +85,15 @@ pub(super) fn plan(
     observer: &mut Observer<'_>,
 ) -> Result<Vec<PlannedSet>, CompileError> {
     observer(Progress::Stage("reusing connections"));
-    let reuse = |(set, bounds): (&Arc<ConnectionSet>, &BoundsReport)| {
+    let reuse = |&(set, bounds): &(&Arc<ConnectionSet>, &BoundsReport)| {
         let Some(&row) = previous.rows.get(set.name()) else {
             return Ok(Err(RecompileReason::NoSuchSet));
         };
         let old = &previous.schedule.sets()[row];
         incremental::plan(context.machine, set, old, &bounds.summary(), context.options)
     };
-    let reused: Vec<Result<_, CompileError>> =
-        program.sets().par_iter().zip(bounds).map(reuse).collect();
+    let sets: Vec<_> = program.sets().iter().zip(bounds).collect();
+    let reused: Vec<Result<_, CompileError>> = parallel::map(&sets, reuse);
     let mut planned = Vec::with_capacity(reused.len());
     for ((reused, set), bounds) in reused.into_iter().zip(program.sets()).zip(bounds) {
         planned.push(match reused? {

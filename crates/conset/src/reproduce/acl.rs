@@ -19,11 +19,10 @@ use conset_ir::{
     CellId, Connection, ConnectionId, ConnectionSet, Machine, Piece, ShapeError, StepMessages,
     Steps,
 };
-use rayon::prelude::*;
 
 use super::beside::{Beside, Exhibit, PaperTable};
 use super::cm5::{planner_bug, step_clocks};
-use crate::CompileError;
+use crate::{CompileError, parallel};
 
 /// Microseconds of one word (Table 1).
 const LATENCY_SYNCHRONOUS: f64 = 5.0;
@@ -265,8 +264,7 @@ fn figure(
     let word_bytes = machine.parameters().word_bytes;
     let title = format!("{what}, {processors} processors, {unit} (the paper prints no numbers)");
     let mut table = PaperTable::new((Exhibit::Figure, number), title, &["bytes", what]);
-    let values = sizes.par_iter().map(|bytes| value(&machine, bytes / word_bytes));
-    let values = values.collect::<Result<Vec<f64>, CompileError>>()?;
+    let values = parallel::try_map(sizes, |bytes| value(&machine, bytes / word_bytes))?;
     for (bytes, value) in sizes.iter().zip(values) {
         table.push(bytes.to_string(), vec![Beside::new(value, None)]);
     }
@@ -309,9 +307,9 @@ fn swap_pays() -> Result<PaperTable, CompileError> {
     let mut pays = true;
     for processors in [8, 16, 32, 64, 128] {
         let machine = machine(processors)?;
-        let ratio =
-            |&words: &u32| Ok(reduce_by_tree(&machine, words)? / reduce_by_swap(&machine, words)?);
-        let ratios = elements.par_iter().map(ratio).collect::<Result<Vec<f64>, CompileError>>()?;
+        let ratios = parallel::try_map(&elements, |&words| -> Result<f64, CompileError> {
+            Ok(reduce_by_tree(&machine, words)? / reduce_by_swap(&machine, words)?)
+        })?;
         pays &= ratios[4] > 1.0;
         table.push(
             processors.to_string(),

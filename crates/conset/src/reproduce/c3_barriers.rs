@@ -19,12 +19,11 @@ use conset_ir::{
 };
 use conset_mesh::patterns;
 use conset_scheduler::steps::{Levels, LevelsSpec};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::cm5::planner_bug;
 use super::{SEED, c3_measured};
-use crate::CompileError;
+use crate::{CompileError, parallel};
 
 /// The algorithms as permutations, and the names of [`c3_measured`].
 const ALL_TO_ALL: [(&str, &str); 6] = [
@@ -73,9 +72,7 @@ impl BarrierTable {
 pub(super) fn table(machine: &Arc<Machine>, bytes: u32) -> Result<BarrierTable, CompileError> {
     let words = bytes / machine.parameters().word_bytes;
     let set = Arc::new(patterns::generate(c3_measured::ALL_TO_ALL_PATTERN, machine, words)?);
-    let rows: Result<Vec<BarrierRow>, CompileError> =
-        ALL_TO_ALL.par_iter().map(|&algorithm| row(machine, &set, algorithm)).collect();
-    let mut rows = rows?;
+    let mut rows = parallel::try_map(&ALL_TO_ALL, |&algorithm| row(machine, &set, algorithm))?;
     let clocks: Vec<u64> = rows.iter().map(|row| row.clocks).collect();
     for row in &mut rows {
         row.rank = 1 + to_u32(clocks.iter().filter(|&&other| other < row.clocks).count());

@@ -25,11 +25,10 @@ use conset_ir::convert::to_f64;
 use conset_ir::{CellId, Connection, ConnectionSet, LinkId, Machine, Parameters, Steps};
 use conset_mesh::patterns;
 use conset_scheduler::steps::{Levels, StepOrder, least_clocks_direct};
-use rayon::prelude::*;
 
 use super::beside::{Beside, Exhibit, PaperTable};
 use super::{SEED, fabric_bug};
-use crate::CompileError;
+use crate::{CompileError, parallel};
 
 /// Random patterns for each cell of our Table 4.
 pub const PATTERNS: u64 = 20;
@@ -224,9 +223,8 @@ pub fn table_4(patterns: u64) -> Result<[PaperTable; 3], CompileError> {
     let mut ours = PaperTable::new((Exhibit::Table, 4), "the same, order `loaded`", &columns);
     for (density, bytes, paper) in TABLE_4 {
         let name = format!("{density} %, {bytes} bytes");
-        let runs =
-            (0..patterns).into_par_iter().map(|row| irregular(&machine, density, bytes, row));
-        let runs = runs.collect::<Result<Vec<[f64; 6]>, CompileError>>()?;
+        let rows: Vec<_> = (0..patterns).collect();
+        let runs = parallel::try_map(&rows, |&row| irregular(&machine, density, bytes, row))?;
         let count = to_f64(patterns);
         let mean = |column: usize| runs.iter().map(|run| run[column]).sum::<f64>() / count;
         let spread = |column: usize| {

@@ -19,9 +19,8 @@ use conset_partition_route::network::{Distances, Network};
 use conset_planner::{self as planner, Interrupt, Routed};
 use conset_scheduler::phase_model::{ModelStream, PhaseModel};
 use conset_scheduler::{fixed_starts, link_aware as links, predict};
-use rayon::prelude::*;
 
-use crate::{CompileError, Objective};
+use crate::{CompileError, Objective, parallel};
 
 /// The pricing of a set's plans.
 #[derive(Clone, Copy, Debug)]
@@ -228,8 +227,8 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         }
         None => Ok(predicted(table).collect()),
     };
-    let prices: Vec<_> = tables.par_iter().enumerate().map(clocks).collect();
-    let prices = prices.into_iter().collect::<Result<Vec<Vec<u64>>, _>>()?;
+    let rows: Vec<usize> = (0..tables.len()).collect();
+    let prices: Vec<Vec<u64>> = parallel::try_map(&rows, |&row| clocks((row, &tables[row])))?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();

@@ -16,15 +16,14 @@ pub mod price;
 pub mod trace;
 
 use conset_ir::convert::{to_f64, to_u32, to_u64, to_usize};
-use rayon::prelude::*;
 
 use super::SEED;
 use super::beside::{Beside, Exhibit, PaperTable};
-use crate::CompileError;
 use crate::growth::lee::{Maze, Obstacles, manhattan, random_ends};
 use crate::growth::random::Stream;
 use crate::growth::wolff::{CRITICAL, Spins};
 use crate::growth::{GrowthError, Stripes, grow};
+use crate::{CompileError, parallel};
 use price::{Application, Scheme, price};
 use trace::Trace;
 
@@ -137,9 +136,8 @@ pub fn figures(number: Option<u8>, effort: Effort) -> Result<Vec<PaperTable>, Co
     let mut all = Vec::new();
     // The others are not needed for mazes, whose constants are those of the first.
     let count = if wanted(31) || wanted(35) { SIDES.len() } else { 1 };
-    let sides: Result<Vec<_>, _> =
-        (0..count).into_par_iter().map(|side| wolff(side, effort)).collect();
-    let sides = sides.map_err(bug)?;
+    let numbers: Vec<usize> = (0..SIDES.len()).collect();
+    let sides = parallel::try_map(&numbers[..count], |&side| wolff(side, effort)).map_err(bug)?;
     let constants = calibrated(&sides[0]);
     for (at, (cells, paper)) in FIGURE_31.iter().enumerate().filter(|_| count > 1) {
         let of_cells = |runs: &Vec<Runs>| {
@@ -159,9 +157,8 @@ pub fn figures(number: Option<u8>, effort: Effort) -> Result<Vec<PaperTable>, Co
         }
     }
     for mazes in LEE.iter().filter(|_| wanted(32) || wanted(36)) {
-        let sides: Result<Vec<_>, _> =
-            (0..SIDES.len()).into_par_iter().map(|side| lee(mazes, side, effort)).collect();
-        let results = Results { sides: sides.map_err(bug)?, constants };
+        let sides = parallel::try_map(&numbers, |&side| lee(mazes, side, effort)).map_err(bug)?;
+        let results = Results { sides, constants };
         let what =
             format!("Lee's maze routing on {LEE_CELLS} processors, {} % blocked", mazes.percent);
         if wanted(32) {
@@ -298,9 +295,8 @@ fn wolff(side: usize, effort: Effort) -> Result<Vec<Runs>, GrowthError> {
     let mut runs: Vec<Runs> = stripes.iter().map(Runs::new).collect();
     clusters(side, &stripes, effort, |traces, sites| {
         let alone = application.site * f64::from(sites);
-        runs.par_iter_mut()
-            .zip(traces)
-            .for_each(|(runs, trace)| runs.add(trace, &application, alone));
+        let mut pairs: Vec<_> = runs.iter_mut().zip(traces).collect();
+        parallel::map_mut(&mut pairs, |(runs, trace)| runs.add(trace, &application, alone));
     })?;
     Ok(runs)
 }
@@ -351,9 +347,9 @@ fn lee(mazes: &Mazes, side: usize, effort: Effort) -> Result<Vec<Runs>, GrowthEr
     let (wanted, mut waves) = (to_usize(effort.mazes), Vec::new());
     for batch in 0..MAX_BATCHES {
         let first = SEED + batch * effort.mazes;
-        let seeds = (first..first + effort.mazes).into_par_iter();
-        let made = seeds.map(|seed| wave(n, mazes, &partitions, seed));
-        waves.extend(made.collect::<Result<Vec<_>, _>>()?.into_iter().flatten());
+        let seeds: Vec<u64> = (first..first + effort.mazes).collect();
+        let made = parallel::try_map(&seeds, |&seed| wave(n, mazes, &partitions, seed))?;
+        waves.extend(made.into_iter().flatten());
         if waves.len() >= wanted {
             break;
         }

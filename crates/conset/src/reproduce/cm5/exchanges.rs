@@ -12,11 +12,10 @@ use conset_ir::convert::index;
 use conset_mesh::patterns;
 use conset_scheduler::exchange_formulas::ExchangeCosts;
 use conset_scheduler::steps::{Levels, StepOrder};
-use rayon::prelude::*;
 
 use super::{machine, measured, milliseconds, planner_bug};
-use crate::CompileError;
 use crate::reproduce::beside::{Beside, Exhibit, PaperRow, PaperTable};
+use crate::{CompileError, parallel};
 
 const BYTES: [u32; 5] = [0, 256, 512, 1024, 2048];
 const PROCESSORS: [u32; 4] = [32, 64, 128, 256];
@@ -164,5 +163,5 @@ fn times(
     let words = (bytes / machine.parameters().word_bytes).max(1);
     let time =
         |algorithm: &Algorithm| Ok(Beside::new(algorithm.milliseconds(machine, words)?, None));
-    algorithms.par_iter().map(time).collect()
+    parallel::try_map(algorithms, time)
 }

@@ -14,12 +14,11 @@
 use std::sync::Arc;
 
 use conset_ir::Machine;
-use rayon::prelude::*;
 
 use super::exchanges::{Algorithm, columns};
 use super::{machine, planner_bug};
-use crate::CompileError;
 use crate::reproduce::beside::{Beside, Exhibit, PaperTable};
+use crate::{CompileError, parallel};
 
 const SIZES: [u32; 4] = [256, 512, 1024, 2048];
 /// Seconds by processors, size and algorithm, in the order of [`Algorithm::ALL`].
@@ -55,12 +54,11 @@ pub fn table_6() -> Result<[PaperTable; 2], CompileError> {
     let mut transposes = Vec::with_capacity(PAPER.len());
     for (processors, _) in PAPER {
         let machine = machine(processors)?;
-        let cells = (0..SIZES.len() * Algorithm::ALL.len()).into_par_iter();
-        let seconds = cells.map(|cell| {
-            let (row, column) = (cell / Algorithm::ALL.len(), cell % Algorithm::ALL.len());
-            transpose(&machine, processors, SIZES[row], Algorithm::ALL[column])
-        });
-        transposes.push(seconds.collect::<Result<Vec<f64>, _>>()?);
+        let of_size = |&size: &u32| Algorithm::ALL.map(|algorithm| (size, algorithm));
+        let cells: Vec<_> = SIZES.iter().flat_map(of_size).collect();
+        transposes.push(parallel::try_map(&cells, |&(size, algorithm)| {
+            transpose(&machine, processors, size, algorithm)
+        })?);
     }
     let (table, row, column) = CALIBRATION;
     let computed =

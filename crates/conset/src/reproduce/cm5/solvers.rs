@@ -19,13 +19,12 @@ use conset_ir::{Connection, ConnectionSet, Machine};
 use conset_mesh::halo::HaloKind;
 use conset_mesh::{Source, generate};
 use conset_scheduler::steps::{Levels, StepOrder, least_clocks_direct};
-use rayon::prelude::*;
 
 use super::{IRREGULAR, machine, measured, milliseconds, planner_bug};
-use crate::CompileError;
 use crate::input::{LoadOptions, from_source};
 use crate::reproduce::SEED;
 use crate::reproduce::beside::{Beside, Exhibit, PaperTable};
+use crate::{CompileError, parallel};
 
 /// A pattern of the paper: name, density in percent, mean bytes, milliseconds by algorithm; and the
 /// stand-in: mesh and layers of vertices.
@@ -85,11 +84,11 @@ pub fn table_5() -> Result<[PaperTable; 2], CompileError> {
             ],
         );
         let orders: Vec<StepOrder> = IRREGULAR.into_iter().chain([StepOrder::Loaded]).collect();
-        let time = |order: &StepOrder| {
+        let time = |order: &StepOrder| -> Result<f64, CompileError> {
             let clocks = measured(&machine, &set, &Levels::direct(&machine, *order))?;
             Ok(milliseconds(machine.parameters(), clocks))
         };
-        let ours = orders.par_iter().map(time).collect::<Result<Vec<f64>, CompileError>>()?;
+        let ours = parallel::try_map(&orders, time)?;
         let bound = least_clocks_direct(&machine, &set, machine.parameters().protocol);
         let over_bound = ours[IRREGULAR.len()] / milliseconds(machine.parameters(), bound.max(1));
         let papers = row.paper.iter().map(|&time| Some(time)).chain([None]);
