@@ -59,7 +59,7 @@ pub struct ThreadOptions {
     /// Number of threads, at most one per cell; one per core if `None`.
     pub workers: Option<usize>,
     /// The longest time between two calls of a cell, and the longest time in which cells may do
-    /// nothing but test ([`Cell::test`]) while all others wait. If `None`, that of the environment
+    /// nothing but test ([`crate::Cell::test`]) while all others wait. If `None`, that of the environment
     /// variable `CONSET_TIMEOUT` (in seconds), or no limit. Deadlocks are detected without it. A cell
     /// that takes longer ends the run with [`RunError::TimeOut`] at its next call, and the process if
     /// it makes none for as long again (10 seconds at least), as a thread cannot be ended from
