@@ -215,7 +215,7 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         Some(clocks) if !sharing_may_gain(&tables[0], clocks) => tables,
         _ => fixed_starts::with_early_starts(tables),
     };
-    let clocks = |(row, table): (usize, &Timetable)| match &exact {
+    let clocks = |&(row, table): &(usize, &Timetable)| match &exact {
         _ if pricing.on_fabric => measured(table),
         Some(exact) if row == 0 => Ok(exact.clone()),
         Some(exact) => {
@@ -227,8 +227,8 @@ pub(super) fn price(plan: Routed, seed: u64, pricing: Pricing) -> Result<Priced,
         }
         None => Ok(predicted(table).collect()),
     };
-    let rows: Vec<usize> = (0..tables.len()).collect();
-    let prices: Vec<Vec<u64>> = parallel::try_map(&rows, |&row| clocks((row, &tables[row])))?;
+    let numbered: Vec<_> = tables.iter().enumerate().collect();
+    let prices: Vec<Vec<u64>> = parallel::try_map(&numbered, clocks)?;
     let timetable = links::combine(&tables, &prices);
     // Phases start on an empty machine, so their prices do not depend on each other.
     let phases = 0..timetable.phases().len();
