@@ -92,7 +92,7 @@ impl Parser<'_> {
                 predicted = Some(self.number("a number of clocks", 0, u64::MAX)?);
                 self.end_of_line(&[])?;
             } else if self.is("witness") {
-                self.witness_line(machine, timetable.routing().set(), &mut proof)?;
+                self.witness_line(&mut proof)?;
             } else if let (Some(bounds), Some(predicted_clocks)) = (bounds, predicted) {
                 return Ok(SetSchedule { timetable, bounds, proof, predicted_clocks });
             } else {
@@ -107,12 +107,7 @@ impl Parser<'_> {
     }
 
     /// `witness (phases | clocks) WITNESS`
-    fn witness_line(
-        &mut self,
-        machine: &Machine,
-        set: &ConnectionSet,
-        proof: &mut Proof,
-    ) -> Result<()> {
+    fn witness_line(&mut self, proof: &mut Proof) -> Result<()> {
         self.keyword("witness")?;
         let start = self.lexer.start();
         let of = match self.lexer.token() {
@@ -121,14 +116,16 @@ impl Parser<'_> {
             _ => return Err(self.expected_word("`phases` or `clocks`", &["phases", "clocks"])),
         };
         self.lexer.advance();
-        let witness = self.witness(machine, set)?;
+        let witness = self.witness()?;
         if of.replace(witness).is_some() {
             return Err(self.error(start, "a second witness of the same bound"));
         }
         self.end_of_line(&[])
     }
 
-    pub(super) fn witness(&mut self, machine: &Machine, set: &ConnectionSet) -> Result<Witness> {
+    /// A witness. It is a claim: whether its cells and connections exist is for the checker to say,
+    /// as in the other forms.
+    pub(super) fn witness(&mut self) -> Result<Witness> {
         const KINDS: [&str; 8] =
             ["cell", "hops", "cut", "cell_prices", "link_prices", "prices", "chain", "window"];
         let Some(kind) = KINDS.into_iter().find(|kind| self.eat(kind)) else {
@@ -136,9 +133,9 @@ impl Parser<'_> {
         };
         let clocks = "a number of clocks";
         Ok(match kind {
-            "cell" => Witness::Cell(self.cell(machine)?),
+            "cell" => Witness::Cell(self.cell()?),
             "hops" => Witness::Hops,
-            "cut" => Witness::Cut(self.cell_ranges(machine)?),
+            "cut" => Witness::Cut(self.cell_ranges()?),
             "cell_prices" => Witness::CellPrices(self.rest_of_line(|p| p.price())?),
             "link_prices" => Witness::LinkPrices(self.rest_of_line(|p| p.price())?),
             "prices" => {
@@ -147,24 +144,23 @@ impl Parser<'_> {
                 let links = self.prices_until("alone")?;
                 Witness::Prices { cells, links, alone: self.rest_of_line(|p| p.price())? }
             }
-            "chain" => Witness::Chain(self.rest_of_line(|p| {
-                let (parse, index) = (ConnectionId::parse, ConnectionId::index);
-                p.id_below(parse, index, set.len(), "a connection of the set")
-            })?),
+            "chain" => Witness::Chain(
+                self.rest_of_line(|p| p.id(ConnectionId::parse, "a connection of the set"))?,
+            ),
             _ => {
                 self.keyword("head")?;
                 let head = self.number(clocks, 0, u64::MAX)?;
                 self.keyword("tail")?;
                 let tail = self.number(clocks, 0, u64::MAX)?;
                 let cut = self.eat("cut");
-                let side = if cut { self.cell_ranges(machine)? } else { Vec::new() };
+                let side = if cut { self.cell_ranges()? } else { Vec::new() };
                 Witness::Window { head, tail, side }
             }
         })
     }
 
-    fn cell(&mut self, machine: &Machine) -> Result<CellId> {
-        self.id_below(CellId::parse, CellId::index, machine.cell_count(), "a cell")
+    fn cell(&mut self) -> Result<CellId> {
+        self.id(CellId::parse, "a cell")
     }
 
     fn price(&mut self) -> Result<u32> {
@@ -180,8 +176,8 @@ impl Parser<'_> {
     }
 
     /// Ranges, each as its first and its last cell.
-    fn cell_ranges(&mut self, machine: &Machine) -> Result<Vec<CellRange>> {
-        self.rest_of_line(|p| Ok((p.cell(machine)?, p.cell(machine)?)))
+    fn cell_ranges(&mut self) -> Result<Vec<CellRange>> {
+        self.rest_of_line(|p| Ok((p.cell()?, p.cell()?)))
     }
 
     fn rest_of_line<T>(&mut self, read: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {

@@ -44,7 +44,7 @@ impl Parser<'_> {
                 self.end_of_line(&[])?;
             } else if witness.is_none() && self.eat("witness") {
                 self.keyword("clocks")?;
-                witness = Some(self.witness(machine, &set)?);
+                witness = Some(self.witness()?);
                 self.end_of_line(&[])?;
             } else if self.is("set") || self.lexer.token() == Token::EndOfFile {
                 let bounds = bounds.unwrap_or_default();
