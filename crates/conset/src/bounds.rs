@@ -5,6 +5,7 @@ use conset_ir::{
     At, Binding, Bounds, ConnectionSet, InputError, Machine, Program, Schedule, ShapeError,
 };
 use conset_partition_route::bounds::{self, BoundsReport};
+use conset_scheduler::predict::Prediction;
 
 use crate::{CompileError, parallel};
 
@@ -45,6 +46,13 @@ pub(crate) fn of_program(
         set.check_machine(machine).map_err(|e| endpoint_error(machine, set, e))?;
         Ok(of_set(machine, set)?)
     })
+}
+
+/// The clocks that a schedule states: those of the cost model, or the bound if that is more. Where
+/// streams share links, the model has words on all links from the first clock, and can therefore be
+/// a few clocks below what is proved.
+pub(crate) fn predicted_clocks(bounds: &BoundsReport, prediction: &Prediction) -> u64 {
+    prediction.clocks.max(bounds.summary().clocks)
 }
 
 /// The error for a set with a connection end that is not a live cell of the machine.

@@ -312,7 +312,8 @@ fn compile_once(
     let mut sets = Vec::with_capacity(planned.len());
     let mut analyses = Vec::with_capacity(planned.len());
     for (bounds, (timetable, prediction, provenance)) in bounds.into_iter().zip(planned) {
-        let (predicted_clocks, proof) = (prediction.clocks, bounds.proof());
+        let (predicted_clocks, proof) =
+            (bounds::predicted_clocks(&bounds, &prediction), bounds.proof());
         sets.push(SetSchedule { timetable, bounds: bounds.summary(), proof, predicted_clocks });
         analyses.push(Analysis { bounds, prediction, provenance });
     }

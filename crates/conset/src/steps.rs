@@ -339,7 +339,7 @@ fn step_bounds(
             bound.binding,
             Binding::AverageLink | Binding::DimensionCut | Binding::Bisection | Binding::LinkFlow
         );
-        let clocks = bound.value.saturating_sub(switches);
+        let clocks = (bound.value - bound.ramp).saturating_sub(switches);
         if of_links && clocks > bounds.clocks {
             bounds.clocks = clocks;
             bounds.clocks_by = bound.binding;

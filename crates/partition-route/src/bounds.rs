@@ -18,8 +18,7 @@
 //! Precedence constraints do not bound the phases: ordered connections may share a phase.
 //!
 //! Bounds on clocks: each phase of the phase bound costs a context switch. The rest is at least the
-//! load of the busiest resource, because the load of a resource is only divided among phases (the
-//! bound of latencies is not of that kind):
+//! load of the busiest resource, because the load of a resource is only divided among phases:
 //!
 //! * *agent load*: words times access clocks, plus a set-up for each stream (with several open
 //!   streams set-ups can overlap and bound only on their own). With half duplex both directions are
@@ -33,8 +32,12 @@
 //!   links evenly may need more channels than the fewest phases have (module `flow`).
 //! * *order*: chains of connections that follow one another, and the words that must be moved
 //!   between their ends (module `critical_path`).
+//!
+//! With timed starts, loads have clocks beside them in which words are on their way to the links and
+//! agents that bind, or from them (module `ramps`), and there is a bound of its own:
+//!
 //! * *latency*: every phase takes as long as a word over its longest route, and channels limit how
-//!   many long routes a phase has (module `latency`). Only with timed starts.
+//!   many long routes a phase has (module `latency`).
 //!
 //! Flow bounds are reported only if they exceed the bounds before them.
 //!
@@ -60,6 +63,7 @@ mod critical_path;
 mod cuts;
 mod flow;
 mod latency;
+mod ramps;
 
 use conset_ir::convert::{index, to_u32};
 use conset_ir::{
@@ -70,6 +74,7 @@ use conset_ir::{
 use crate::explain;
 use crate::network::{BoundedBfs, Network, UNREACHABLE};
 use crate::wide::wide;
+use ramps::Ramps;
 
 /// Cells that the searches for distances may visit in total: a few seconds.
 const SEARCH_BUDGET: usize = 1 << 30;
@@ -82,6 +87,8 @@ pub struct Bound {
     pub binding: Binding,
     /// Phases or clocks.
     pub value: u64,
+    /// The clocks of `value` in which words are on their way, beside the load of what binds.
+    pub ramp: u64,
     /// The witness in words, for people.
     pub explanation: String,
     /// The witness from which the checker proves the bound again; `None` for the bound of an empty
@@ -105,11 +112,12 @@ impl BoundsReport {
         summarize(tightest(&self.phases), tightest(&self.clocks))
     }
 
-    /// As [`BoundsReport::summary`], but without the bound of latencies: what a search for plans can
-    /// reach if it hides the clocks in which words are on their way.
+    /// As [`BoundsReport::summary`], but without the clocks in which words are on their way: what a
+    /// search for plans can reach if it hides these.
     pub fn loads(&self) -> Bounds {
-        let loads = self.clocks.iter().filter(|bound| bound.binding != Binding::Latency);
-        summarize(tightest(&self.phases), tightest(loads))
+        let load = |bound: &Bound| Bound { value: bound.value - bound.ramp, ..bound.clone() };
+        let loads: Vec<Bound> = self.clocks.iter().map(load).collect();
+        summarize(tightest(&self.phases), tightest(&loads))
     }
 
     /// The witnesses of the bounds of [`BoundsReport::summary`].
@@ -181,6 +189,7 @@ fn bounds_with_budget(
         let nothing = vec![Bound {
             binding: Binding::Nothing,
             value: 0,
+            ramp: 0,
             explanation: "the set is empty".to_owned(),
             witness: None,
         }];
@@ -193,26 +202,21 @@ fn bounds_with_budget(
     }
     let mut phases = vec![endpoint_bound(machine, set), total_bound(machine, shortest.channels)];
     phases.extend(flow::phases(machine, &network, set, tightest(&phases).value));
-    let switches =
-        u128::from(tightest(&phases).value) * u128::from(machine.parameters().switch_clocks());
-    let mut clocks = vec![agent_bound(machine, set, true)];
+    let fewest = tightest(&phases).value;
+    let switches = u128::from(fewest) * u128::from(machine.parameters().switch_clocks());
+    let ramps = Ramps::new(machine, set, &shortest.hops, fewest);
+    let mut clocks = vec![agent_bound(machine, set, true, ramps.as_ref())];
     clocks.extend(link_bound(machine, shortest.word_hops));
     clocks.extend(cuts::bounds(machine, set));
     let known = |clocks: &[LoadBound]| clocks.iter().map(|bound| bound.clocks).max().unwrap_or(0);
     clocks.extend(flow::clocks(machine, &network, set, known(&clocks)));
-    let fewest = tightest(&phases).value;
     clocks.extend(flow::clocks_in_phases(machine, &network, set, fewest, &clocks));
     clocks.extend(critical_path::clocks(machine, set, &shortest.hops, known(&clocks)));
-    clocks.extend(latency::clocks(machine, set, &shortest.hops, fewest));
-    let clocks = clocks
-        .into_iter()
-        .map(|bound| Bound {
-            binding: bound.binding,
-            value: saturate(switches + bound.clocks),
-            explanation: bound.explanation,
-            witness: Some(bound.witness),
-        })
-        .collect();
+    if let Some(ramps) = ramps {
+        clocks.iter_mut().for_each(|bound| bound.ramp += ramps.of_links(bound));
+        clocks.push(latency::clocks(machine, set, &shortest.hops, fewest));
+    }
+    let clocks = clocks.into_iter().map(|bound| bound.beside(switches)).collect();
     Ok(BoundsReport { phases, clocks })
 }
 
@@ -250,8 +254,32 @@ pub(crate) fn word_hops(machine: &Machine, set: &ConnectionSet) -> Result<u128, 
 struct LoadBound {
     binding: Binding,
     clocks: u128,
+    /// Clocks beside these in which words are on their way (module `ramps`).
+    ramp: u128,
     explanation: String,
     witness: Witness,
+}
+
+impl LoadBound {
+    fn new(binding: Binding, clocks: u128, explanation: String, witness: Witness) -> Self {
+        Self { binding, clocks, ramp: 0, explanation, witness }
+    }
+
+    /// The bound of clocks with the context switches.
+    fn beside(self, switches: u128) -> Bound {
+        let value = saturate(switches + self.clocks + self.ramp);
+        let mut explanation = self.explanation;
+        if self.ramp > 0 && self.binding != Binding::Latency {
+            explanation += &format!("; {} clocks in which words are on their way", self.ramp);
+        }
+        Bound {
+            binding: self.binding,
+            value,
+            ramp: value - saturate(switches + self.clocks),
+            explanation,
+            witness: Some(self.witness),
+        }
+    }
 }
 
 fn saturate(value: u128) -> u64 {
@@ -292,6 +320,7 @@ fn endpoint_bound(machine: &Machine, set: &ConnectionSet) -> Bound {
     Bound {
         binding: Binding::Endpoints,
         value: ends.div_ceil(u64::from(channels)),
+        ramp: 0,
         explanation: format!(
             "{ends} connections begin or end at {cell}, which has {channels} channels"
         ),
@@ -304,49 +333,72 @@ fn total_bound(machine: &Machine, channels: u128) -> Bound {
     Bound {
         binding: Binding::ChannelTotal,
         value: saturate(channels.div_ceil(all)),
+        ramp: 0,
         explanation: format!("shortest routes need {channels} channels, the machine has {all}"),
         witness: Some(Witness::Hops),
     }
 }
 
-/// The load of the busiest agent, with or without the clocks to open streams.
-fn agent_bound(machine: &Machine, set: &ConnectionSet, with_setups: bool) -> LoadBound {
+/// What an agent sends, or what it receives.
+#[derive(Clone, Default)]
+struct AgentLoad {
+    words: u128,
+    streams: u64,
+    /// Clocks to open the streams.
+    setups: u128,
+    /// The links of the shortest route.
+    nearest: Option<u32>,
+}
+
+/// The load of the busiest agent, with or without the clocks to open streams; of equal ones that
+/// with the greatest ramp.
+fn agent_bound(
+    machine: &Machine,
+    set: &ConnectionSet,
+    with_setups: bool,
+    ramps: Option<&Ramps<'_>>,
+) -> LoadBound {
     let parameters = machine.parameters();
     let access = u128::from(parameters.access_clocks_per_word);
     let streams = u128::from(parameters.streams);
-    // Words, streams, and clocks to open them.
-    let mut out = vec![(0u128, 0u128, 0u128); machine.agent_count()];
-    let mut into = out.clone();
-    for connection in set.connections() {
+    let mut loads = vec![[AgentLoad::default(), AgentLoad::default()]; machine.agent_count()];
+    for (x, connection) in set.connections().iter().enumerate() {
         let overhead = machine.network_overhead(connection.source, connection.target);
         let setup = u128::from(parameters.stream_setup) + u128::from(overhead);
-        for (loads, cell) in [(&mut out, connection.source), (&mut into, connection.target)] {
-            let load = &mut loads[cell.index()];
-            load.0 += u128::from(connection.words);
-            load.1 += 1;
-            load.2 += if with_setups { setup } else { 0 };
+        let hops = ramps.map(|ramps| ramps.hops[x]);
+        for (end, cell) in [connection.source, connection.target].into_iter().enumerate() {
+            let load = &mut loads[cell.index()][end];
+            load.words += u128::from(connection.words);
+            load.streams += 1;
+            load.setups += if with_setups { setup } else { 0 };
+            load.nearest = load.nearest.into_iter().chain(hops).min();
         }
     }
     let clocks = |words: u128, setups: u128| match streams {
         1 => words * access + setups,
         _ => (words * access).max(setups.div_ceil(streams)),
     };
-    let both = |(out, into): (&(u128, u128, u128), &(u128, u128, u128))| match parameters.duplex {
-        Duplex::Full => clocks(out.0, out.2).max(clocks(into.0, into.2)),
-        Duplex::Half => clocks(out.0 + into.0, out.2 + into.2),
+    let of = |load: &AgentLoad| {
+        let ramp = ramps.zip(load.nearest).map_or(0, |(ramps, hops)| ramps.of_agent(hops));
+        (clocks(load.words, load.setups), ramp)
     };
-    let loads: Vec<u128> = out.iter().zip(&into).map(both).collect();
-    let (cell, clocks) = first_greatest(&loads);
+    let both = |[out, into]: &[AgentLoad; 2]| match parameters.duplex {
+        Duplex::Full => of(out).max(of(into)),
+        Duplex::Half => (clocks(out.words + into.words, out.setups + into.setups), 0),
+    };
+    let (cell, (clocks, ramp)) = first_greatest(&loads.iter().map(both).collect::<Vec<_>>());
     let id = CellId::from_index(cell);
+    let [out, into] = &loads[cell];
     let explanation = format!(
         "{id} sends {} words over {} streams and receives {} over {}{}",
-        out[cell].0,
-        out[cell].1,
-        into[cell].0,
-        into[cell].1,
+        out.words,
+        out.streams,
+        into.words,
+        into.streams,
         if parameters.duplex == Duplex::Half { ", in turn" } else { "" },
     );
-    LoadBound { binding: Binding::AgentLoad, clocks, explanation, witness: Witness::Cell(id) }
+    let bound = LoadBound::new(Binding::AgentLoad, clocks, explanation, Witness::Cell(id));
+    LoadBound { ramp, ..bound }
 }
 
 /// The average load of the links. `None` if there is no link (then no word needs one).
@@ -354,11 +406,10 @@ fn link_bound(machine: &Machine, word_hops: u128) -> Option<LoadBound> {
     let links: usize = machine.cells().map(|cell| machine.outgoing(cell).len()).sum();
     let [fastest, _] = machine.link_clocks_range();
     let clocks = word_hops * u128::from(fastest);
-    (links > 0).then(|| LoadBound {
-        binding: Binding::AverageLink,
-        clocks: clocks.div_ceil(wide(links)),
-        explanation: format!("{word_hops} word-hops of shortest routes over {links} links"),
-        witness: Witness::Hops,
+    let explanation = format!("{word_hops} word-hops of shortest routes over {links} links");
+    (links > 0).then(|| {
+        let clocks = clocks.div_ceil(wide(links));
+        LoadBound::new(Binding::AverageLink, clocks, explanation, Witness::Hops)
     })
 }
 

@@ -9,7 +9,7 @@
 //! holds for another reason is refused.
 //!
 //! A bound of clocks consists of the context switches of the necessary phases and of a load that
-//! the phases share. A bound must not exceed the schedule's own number of phases or prediction.
+//! the phases share; with timed starts also of clocks in which words are on their way (`ramps`). A bound must not exceed the schedule's own number of phases or prediction.
 //! This follows from a proof, but its message is simpler.
 //!
 //! # The prediction
@@ -38,6 +38,7 @@
 mod chains;
 mod distances;
 mod loads;
+mod ramps;
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,7 @@ use crate::rejection::{Findings, Location, Rule};
 use chains::ChainBounds;
 use distances::ConnectionDistances;
 use loads::{AgentLoads, LoadCounter};
+use ramps::Ramps;
 
 /// Checks the claims of a compiled set whose timetable has been accepted.
 pub(crate) fn check(schedule: &SetSchedule, findings: &mut Findings) {
@@ -274,7 +276,10 @@ impl<'a> Prover<'a> {
                 if matches!(by, Binding::ChannelLinkFlow | Binding::Nothing) =>
             {
                 let prices = self.prices(cells, links, alone)?;
-                self.in_phases(claimed, phases, |_, phases| prices.clocks(phases))
+                let clocks = |this: &mut Self, phases| {
+                    prices.clocks(phases) + this.ramp_of_prices(phases, links, alone)
+                };
+                self.in_phases(claimed, phases, clocks)
             }
             Some(Witness::Hops) if by == Binding::Latency => {
                 let clocks = |this: &mut Self, phases| phases * switch + this.latencies(phases);
@@ -282,7 +287,10 @@ impl<'a> Prover<'a> {
             }
             Some(witness) => {
                 let load = self.load(by, witness)?;
-                self.in_phases(claimed, phases, |_, phases| phases * switch + load)
+                let clocks = |this: &mut Self, phases| {
+                    phases * switch + load + this.ramp(phases, by, witness, load)
+                };
+                self.in_phases(claimed, phases, clocks)
             }
             None => {
                 let load = self.counted_load(claimed.saturating_sub(phases * switch));
@@ -338,7 +346,9 @@ impl<'a> Prover<'a> {
     fn load(&mut self, by: Binding, witness: &Witness) -> Result<u128, String> {
         use Binding as B;
         match (by, witness) {
-            (B::AgentLoad | B::Nothing, Witness::Cell(cell)) => self.loads.agent(self.set, *cell),
+            (B::AgentLoad | B::Nothing, Witness::Cell(cell)) => {
+                self.loads.agent(self.set, *cell).map(|[out, into]| out.max(into))
+            }
             (B::AverageLink | B::Nothing, Witness::Hops) => Ok(self.average_link()),
             (B::DimensionCut | B::Bisection | B::Nothing, Witness::Cut(side)) => {
                 self.loads.cut(self.set.connections().iter(), side)
@@ -367,6 +377,44 @@ impl<'a> Prover<'a> {
             }
             _ => Err(mismatch(by, witness)),
         }
+    }
+
+    /// The clocks that at least `phases` phases take beside a load that a witness proved.
+    fn ramp(&mut self, phases: u128, by: Binding, witness: &Witness, load: u128) -> u128 {
+        use Binding as B;
+        let Some(ramps) = Ramps::new(self.machine, self.set, &mut self.distances, phases) else {
+            return 0;
+        };
+        let loads = &self.loads;
+        let prices = match (by, witness) {
+            (B::AgentLoad | B::Nothing, Witness::Cell(cell)) => {
+                let directions = loads.agent(self.set, *cell).unwrap_or_default();
+                let all = directions.into_iter().zip(ramps.of_agent(*cell));
+                return all.map(|(load, ramp)| load + ramp).max().unwrap_or(0) - load;
+            }
+            (B::AverageLink | B::Nothing, Witness::Hops) => Ok(loads.link_prices(|_| 1)),
+            (B::DimensionCut | B::Bisection | B::Nothing, Witness::Cut(side)) => {
+                loads.over_cut(side)
+            }
+            (B::LinkFlow | B::Nothing, Witness::LinkPrices(prices)) => {
+                Ok(loads.link_prices(|link| prices[link.index()].into()))
+            }
+            _ => return 0,
+        };
+        prices.map_or(0, |prices| ramps.of_links(&prices, load))
+    }
+
+    /// The clocks that at least `phases` phases take beside what prices of cells and links prove. This
+    /// is what the words with channels, the words alone or an agent take, whichever is most, and each
+    /// of them has at least these clocks beside it.
+    fn ramp_of_prices(&mut self, phases: u128, links: &[u32], alone: &[u32]) -> u128 {
+        let Some(ramps) = Ramps::new(self.machine, self.set, &mut self.distances, phases) else {
+            return 0;
+        };
+        let of = |prices: &[u32]| {
+            ramps.of_any_load(&self.loads.link_prices(|link| prices[link.index()].into()))
+        };
+        of(links).min(of(alone)).min(ramps.of_any_agent())
     }
 
     /// The greatest load that can be computed without a witness; stops when it reaches `enough`.

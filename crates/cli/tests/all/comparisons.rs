@@ -229,7 +229,7 @@ fn best_says_how_it_was_found_and_what_is_optimal() {
         let input = format!("compile pattern:ring-shift --machine {machine}");
         let text = done(&input);
         assert_eq!(text.contains("(predicted at the bound)"), !proved, "{text}");
-        assert!(!text.contains("(optimal: clocks"), "{text}");
+        assert_eq!(text.contains("(optimal: clocks at the bound)"), proved, "{text}");
         assert_eq!(json(&input)["sets"][0]["clocks_proved"], proved, "{text}");
     }
     let nothing = done("compile pattern:all-to-all --machine mesh:1x1");

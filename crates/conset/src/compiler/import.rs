@@ -77,7 +77,7 @@ impl Compiled {
                 timetable,
                 bounds: bounds.summary(),
                 proof: bounds.proof(),
-                predicted_clocks: prediction.clocks,
+                predicted_clocks: crate::bounds::predicted_clocks(&bounds, &prediction),
             };
             let verified = conset_verify::set_schedule(schedule)?;
             let checked = *verified.report();

@@ -11,8 +11,8 @@ use conset::partition_route::bounds::{BoundsReport, bounds};
 use conset::verify::{Rule, check_set_schedule};
 use conset::{Algorithm, Compiled, Compiler};
 use conset_ir::{
-    Binding, CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Program,
-    Proof, Schedule, SetSchedule, Witness,
+    Binding, CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine, Parameters,
+    Program, Proof, Schedule, SetSchedule, Witness,
 };
 
 use crate::numbers::Numbers;
@@ -100,7 +100,7 @@ fn programs() -> Vec<(Arc<Machine>, ConnectionSet)> {
     all.push((machine("ring:10", &[("channels_per_cell", "5")]), pairs(tornado, 90)));
     // Long routes of single words, more than one phase has channels for.
     let across = (0..24).map(|c| (c % 8, (c * 5 + 3) % 8));
-    let timed = machine("mesh:8", &[("channels_per_cell", "4"), ("timed_starts", "1")]);
+    let timed = machine("mesh:8", &[("channels_per_cell", "2"), ("timed_starts", "1")]);
     all.push((timed, pairs(across, 1)));
     // A mesh with a hole, and links dead one way.
     let holed = Machine::new(
@@ -142,6 +142,86 @@ fn distances(machine: &Machine, length: impl Fn(LinkId) -> u128) -> Vec<Vec<u128
     far
 }
 
+/// What words take beside the loads of links and agents with timed starts.
+struct Ramps<'a> {
+    machine: &'a Machine,
+    rows: &'a [Connection],
+    hops: Vec<Vec<u128>>,
+    phases: u128,
+}
+
+impl Ramps<'_> {
+    fn hops(&self, c: &Connection) -> u128 {
+        self.hops[c.source.index()][c.target.index()]
+    }
+
+    fn way(&self, hops: u128) -> u128 {
+        let p = self.machine.parameters();
+        u128::from(p.access_clocks_per_word) + hops * u128::from(p.link_clocks_per_word)
+    }
+
+    fn shortest_way(&self) -> u128 {
+        self.way(self.rows.iter().map(|c| self.hops(c)).min().unwrap_or(0))
+    }
+
+    fn shortest_phase(&self) -> u128 {
+        let p = self.machine.parameters();
+        u128::from(p.stream_setup + p.access_clocks_per_word) + self.shortest_way()
+    }
+
+    /// Of one direction of a cell: its load, and the clocks of words on their way beside it.
+    fn direction(&self, cell: CellId, end: fn(&Connection) -> CellId) -> u128 {
+        let rows: Vec<&Connection> = self.rows.iter().filter(|c| end(c) == cell).collect();
+        let Some(nearest) = rows.iter().map(|&c| self.hops(c)).min() else { return 0 };
+        let p = self.machine.parameters();
+        let words: u128 = rows.iter().map(|c| u128::from(c.words)).sum();
+        let load = words * u128::from(p.access_clocks_per_word)
+            + rows.len() as u128 * u128::from(p.stream_setup);
+        let elsewhere = self.way(nearest).min(self.shortest_phase());
+        load + self.way(nearest) + (self.phases - 1) * elsewhere
+    }
+
+    /// The clocks of the busiest direction of a cell beside the load of the cell.
+    fn agent(&self, cell: CellId, load: u128) -> u128 {
+        let p = self.machine.parameters();
+        if p.timed_starts == 0 || p.streams > 1 || p.duplex == Duplex::Half {
+            return 0;
+        }
+        self.direction(cell, |c| c.source).max(self.direction(cell, |c| c.target)) - load
+    }
+
+    /// The clocks beside a load of links with weights, clock by clock: how many links can be busy
+    /// follows from the words that have been sent, and those that are yet to be received.
+    fn links(&self, links: &[LinkId], load: u128, weight: &dyn Fn(LinkId) -> u128) -> u128 {
+        let p = self.machine.parameters();
+        let mut weights: Vec<u128> = links.iter().map(|&link| weight(link)).collect();
+        weights.sort_unstable();
+        weights.reverse();
+        let all: u128 = weights.iter().sum();
+        if p.timed_starts == 0 || all == 0 {
+            return 0;
+        }
+        let moved = || self.rows.iter().filter(|c| c.source != c.target);
+        let count = |ends: std::collections::BTreeSet<CellId>| ends.len() as u128;
+        let senders = count(moved().map(|c| c.source).collect());
+        let receivers = count(moved().map(|c| c.target).collect());
+        let access = u128::from(p.access_clocks_per_word);
+        let idle = |clocks: u128| -> u128 {
+            let at = |clock: u128| {
+                let sent = clock.saturating_sub(p.stream_setup.into()) / access * senders;
+                let left = (clocks - 1 - clock) / access * receivers;
+                let busy = usize::try_from(sent.min(left)).unwrap().min(weights.len());
+                weights[busy..].iter().sum::<u128>()
+            };
+            (0..clocks).map(at).sum()
+        };
+        let short = idle(self.shortest_phase());
+        let long = idle(self.shortest_phase().max(load / self.phases));
+        let switch = u128::from(p.switch_clocks()) * all;
+        ((self.phases - 1) * short + long.min(2 * short + switch)) / all
+    }
+}
+
 /// What a witness proves of the phases, and of the clocks beside the switches; `None` where it is
 /// not one of that kind or (windows, chains) where this does not say.
 fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128> {
@@ -156,6 +236,8 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
     let links: Vec<LinkId> =
         live.iter().flat_map(|&cell| machine.outgoing(cell)).copied().collect();
     let hops = distances(machine, |_| 1);
+    let phases = u128::from(schedule.bounds.phases);
+    let ramps = Ramps { machine, rows, hops: hops.clone(), phases };
     let far = |far: &[Vec<u128>], c: &Connection| far[c.source.index()][c.target.index()];
     let over = |work: u128, among: u128| if among == 0 { 0 } else { work.div_ceil(among) };
     Some(match (by, witness) {
@@ -172,23 +254,32 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
             let travelled = rows.iter().map(|c| price(c.source) + far(&ways, c)).sum();
             over(travelled, live.into_iter().map(price).sum::<u128>() * channels)
         }
-        (Binding::AgentLoad, Witness::Cell(cell)) => agent(machine, rows.iter(), *cell),
+        (Binding::AgentLoad, Witness::Cell(cell)) => {
+            let load = agent(machine, rows.iter(), *cell);
+            load + ramps.agent(*cell, load)
+        }
         (Binding::AverageLink, Witness::Hops) => {
             let word_hops: u128 = rows.iter().map(|c| words(c) * far(&hops, c)).sum();
-            over(word_hops * link_clocks, links.len() as u128)
+            let load = over(word_hops * link_clocks, links.len() as u128);
+            load + ramps.links(&links, load, &|_| 1)
         }
         (Binding::DimensionCut | Binding::Bisection, Witness::Cut(side)) => {
             let inside = |cell: CellId| side.iter().any(|&(a, b)| a <= cell && cell <= b);
             let out = rows.iter().filter(|c| inside(c.source) && !inside(c.target));
-            let links = links.iter().map(|&link| machine.link(link));
-            let links = links.filter(|link| inside(link.source) && !inside(link.target)).count();
-            over(out.map(words).sum::<u128>() * link_clocks, links as u128)
+            let leaves = |link: LinkId| {
+                let link = machine.link(link);
+                u128::from(inside(link.source) && !inside(link.target))
+            };
+            let count = links.iter().map(|&link| leaves(link)).sum();
+            let load = over(out.map(words).sum::<u128>() * link_clocks, count);
+            load + ramps.links(&links, load, &leaves)
         }
         (Binding::LinkFlow, Witness::LinkPrices(prices)) => {
             let price = |link: LinkId| u128::from(prices[link.index()]);
             let ways = distances(machine, price);
             let travelled: u128 = rows.iter().map(|c| words(c) * far(&ways, c)).sum();
-            over(travelled * link_clocks, links.into_iter().map(price).sum())
+            let load = over(travelled * link_clocks, links.iter().copied().map(price).sum());
+            load + ramps.links(&links, load, &price)
         }
         (Binding::ChannelLinkFlow, Witness::Prices { cells, links: prices, alone }) => {
             let a_cell = |cell: CellId| u128::from(cells[cell.index()]);
@@ -202,7 +293,7 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
             };
             let routes: u128 = rows.iter().map(route).sum();
             let all_alone = links.iter().copied().map(alone).sum();
-            let all_links = links.into_iter().map(a_link).sum();
+            let all_links = links.iter().copied().map(a_link).sum();
             let a_phase = live.iter().copied().map(a_cell).sum::<u128>() * channels;
             let agents = machine.cells().map(|cell| agent(machine, rows.iter(), cell)).max()?;
             let any = agents.max(over(by_words * link_clocks, all_alone));
@@ -219,7 +310,13 @@ fn proves(schedule: &SetSchedule, by: Binding, witness: &Witness) -> Option<u128
                     break;
                 }
             }
-            best
+            // With no load the longest phase is the shortest, and no other is instead of it.
+            let each = |weight: &dyn Fn(LinkId) -> u128| ramps.links(&links, 0, weight);
+            let one_way = parameters.timed_starts == 1
+                && parameters.streams == 1
+                && parameters.duplex == Duplex::Full;
+            let agents = if one_way { phases * ramps.shortest_way() } else { 0 };
+            best + each(&a_link).min(each(&alone)).min(agents)
         }
         (Binding::Latency, Witness::Hops) => {
             let time = |c: &Connection| {
@@ -431,6 +528,38 @@ fn none_of_a_thousand_false_claims_is_believed() {
         "order",
     ];
     assert!(needed.iter().all(|by| kinds.contains_key(by)), "{kinds:?}");
+}
+
+#[test]
+fn with_timed_starts_the_clocks_of_words_on_their_way_are_proved_to_the_last() {
+    let mut kinds = BTreeMap::<&str, u32>::new();
+    for (machine, set) in programs() {
+        let parameters = Parameters { timed_starts: 1, ..machine.parameters().clone() };
+        let switch = u128::from(parameters.switch_clocks());
+        let machine = Arc::new(machine.with_parameters(parameters).unwrap());
+        let program = Program::from(set.clone());
+        let compiled = Compiler::new(&machine).algorithm(Algorithm::Paper).compile(&program);
+        let compiled = compiled.unwrap();
+        for bound in bounds(&machine, &set).unwrap().clocks {
+            let mut schedule = compiled.schedule().sets()[0].clone();
+            let Some(witness) = &bound.witness else { continue };
+            let beside = u128::from(schedule.bounds.phases) * switch;
+            if let Some(proved) = proves(&schedule, bound.binding, witness) {
+                assert_eq!(beside + proved, bound.value.into(), "{bound:?}\n{set:?}");
+                *kinds.entry(bound.binding.name()).or_default() += u32::from(bound.ramp > 0);
+            }
+            (schedule.bounds.clocks, schedule.bounds.clocks_by) = (bound.value, bound.binding);
+            schedule.proof.clocks = Some(witness.clone());
+            schedule.predicted_clocks = schedule.predicted_clocks.max(bound.value + 1);
+            check_set_schedule(&schedule).unwrap_or_else(|e| panic!("{e}\n{bound:?}\n{set:?}"));
+            schedule.bounds.clocks += 1;
+            let rejection = check_set_schedule(&schedule).expect_err("a clock too many");
+            assert_eq!(rejection.rules(), [Rule::Claim], "{bound:?}: {rejection}");
+        }
+    }
+    let needed = ["agent-load", "average-link", "dimension-cut", "bisection", "link-flow"];
+    let needed = needed.into_iter().chain(["channel-link-flow", "latency"]);
+    assert!(needed.clone().all(|by| kinds.get(by).is_some_and(|&n| n > 0)), "{kinds:?}");
 }
 
 /// A file of version 1 has no witness. What it claims is believed if it is true, whatever proves it.

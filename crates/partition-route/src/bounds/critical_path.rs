@@ -70,12 +70,8 @@ pub(super) fn clocks(
         }
     };
     let (length, chain) = paths.longest();
-    offer(LoadBound {
-        binding: Binding::Order,
-        clocks: length,
-        explanation: format!("{} connections, each after the one before it", chain.len()),
-        witness: Witness::Chain(chain),
-    });
+    let explanation = format!("{} connections, each after the one before it", chain.len());
+    offer(LoadBound::new(Binding::Order, length, explanation, Witness::Chain(chain)));
     let (heads, tails) = (levels(&paths.head), levels(&paths.tail));
     let windows = heads.iter().flat_map(|&a| tails.iter().map(move |&b| (a, b)));
     let mut expanded = 0;
@@ -89,18 +85,15 @@ pub(super) fn clocks(
         let Some(load) = window(machine, set, &members) else { continue };
         // The file formats cannot represent chains of 2^64 clocks.
         let (Ok(head), Ok(tail)) = (u64::try_from(a), u64::try_from(b)) else { continue };
-        let LoadBound { binding, clocks, explanation, witness } = load;
+        let LoadBound { binding, clocks, explanation, witness, .. } = load;
         let side = if let Witness::Cut(side) = witness { side } else { Vec::new() };
-        offer(LoadBound {
-            binding: Binding::Order,
-            clocks: a + b + clocks,
-            explanation: format!(
-                "{} connections come after chains of {a} clocks and before chains of {b}, and take \
-                 {clocks} by {binding}: {explanation}",
-                members.len()
-            ),
-            witness: Witness::Window { head, tail, side },
-        });
+        let explanation = format!(
+            "{} connections come after chains of {a} clocks and before chains of {b}, and take \
+             {clocks} by {binding}: {explanation}",
+            members.len()
+        );
+        let witness = Witness::Window { head, tail, side };
+        offer(LoadBound::new(Binding::Order, a + b + clocks, explanation, witness));
     }
     best
 }
@@ -112,7 +105,7 @@ fn window(machine: &Machine, set: &ConnectionSet, members: &[usize]) -> Option<L
         .map(|&x| conset_ir::Connection { name: None, ..set.connections()[x].clone() });
     let some = ConnectionSet::new(set.name(), rows.collect()).ok().filter(|set| !set.is_empty())?;
     let hops = word_hops(machine, &some).ok()?;
-    let loads = [agent_bound(machine, &some, false)].into_iter();
+    let loads = [agent_bound(machine, &some, false, None)].into_iter();
     let loads = loads.chain(link_bound(machine, hops)).chain(cuts::bounds(machine, &some));
     // Of equal ones the first.
     loads.reduce(|best, load| if load.clocks > best.clocks { load } else { best })

@@ -80,7 +80,7 @@ impl TightestCut {
     fn bound(&self, binding: Binding, cells: &str, side: Witness) -> LoadBound {
         let way = if self.inwards { "into" } else { "out of" };
         let explanation = format!("{} words {way} {cells} over {} links", self.words, self.links);
-        LoadBound { binding, clocks: self.clocks, explanation, witness: side }
+        LoadBound::new(binding, self.clocks, explanation, side)
     }
 
     /// The side that words leave: the inside, or for words that go inwards, the outside.
@@ -90,7 +90,7 @@ impl TightestCut {
 }
 
 /// Clocks in which every link moves a whole number of words: those of a word, if all links are alike.
-fn link_clocks(machine: &Machine) -> u128 {
+pub(super) fn link_clocks(machine: &Machine) -> u128 {
     match machine.link_clocks_range().map(u128::from) {
         [fast, slow] if fast < slow => fast * slow,
         [clocks, _] => clocks,

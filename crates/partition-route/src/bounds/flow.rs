@@ -52,7 +52,7 @@ pub(super) fn clocks(
             longest_links(network, &found)
         );
         let witness = Witness::LinkPrices(link_prices(machine, network, &found.lengths));
-        LoadBound { binding: Binding::LinkFlow, clocks, explanation, witness }
+        LoadBound::new(Binding::LinkFlow, clocks, explanation, witness)
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn phases(
             longest(&cells, |cell| CellId(to_u32(cell)).to_string())
         );
         let witness = Some(Witness::CellPrices(cells));
-        Bound { binding: Binding::ChannelFlow, value: phases, explanation, witness }
+        Bound { binding: Binding::ChannelFlow, value: phases, ramp: 0, explanation, witness }
     })
 }
 
@@ -133,7 +133,7 @@ pub(super) fn clocks_in_phases(
         let cells = found.lengths[edges..].to_vec();
         let alone = link_prices(machine, network, &alone);
         let witness = Witness::Prices { cells, links, alone };
-        LoadBound { binding: Binding::ChannelLinkFlow, clocks, explanation, witness }
+        LoadBound::new(Binding::ChannelLinkFlow, clocks, explanation, witness)
     })
 }
 

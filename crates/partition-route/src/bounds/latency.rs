@@ -27,18 +27,14 @@ use conset_ir::{Binding, Connection, ConnectionSet, Machine, Witness};
 use super::{LoadBound, live_cells};
 use crate::wide::wide;
 
-/// The bound of the clocks of at least `phases` phases, if the machine has timed starts. `hops` has
-/// the distance of each connection.
+/// The bound of the clocks of at least `phases` phases. `hops` has the distance of each connection.
 pub(super) fn clocks(
     machine: &Machine,
     set: &ConnectionSet,
     hops: &[u32],
     phases: u64,
-) -> Option<LoadBound> {
+) -> LoadBound {
     let parameters = machine.parameters();
-    if !parameters.has_timed_starts() {
-        return None;
-    }
     let [fastest, _] = machine.link_clocks_range();
     let least = |(connection, &hops): (&Connection, &u32)| {
         let overhead = machine.network_overhead(connection.source, connection.target);
@@ -62,13 +58,10 @@ pub(super) fn clocks(
     let shortest = routes.last().map_or(0, |&(time, _)| time);
     clocks += u128::from(phases - found) * u128::from(shortest);
     let longest = routes.first().map_or(0, |&(time, _)| time);
-    Some(LoadBound {
-        binding: Binding::Latency,
-        clocks,
-        explanation: format!(
-            "a word takes {longest} clocks over the longest route and {shortest} over the shortest; \
-             channels limit how many long routes a phase has"
-        ),
-        witness: Witness::Hops,
-    })
+    let explanation = format!(
+        "a word takes {longest} clocks over the longest route and {shortest} over the shortest; \
+         channels limit how many long routes a phase has"
+    );
+    let bound = LoadBound::new(Binding::Latency, 0, explanation, Witness::Hops);
+    LoadBound { ramp: clocks, ..bound }
 }

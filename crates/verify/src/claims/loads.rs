@@ -8,6 +8,7 @@ use conset_ir::convert::{index, to_u64};
 use conset_ir::witness::CellRange;
 use conset_ir::{CellId, Connection, ConnectionId, ConnectionSet, Duplex, LinkId, Machine};
 
+use super::ramps::LinkPrices;
 use super::share;
 use crate::live::Live;
 
@@ -43,6 +44,13 @@ impl<'a> AgentLoads<'a> {
     /// The least time of an agent, with or without its set-ups. With several streams at a time
     /// set-ups can overlap with words, so they are a bound of their own.
     pub(super) fn clocks(&self, cell: CellId, with_setups: bool) -> u128 {
+        let [out, into] = self.clocks_of_directions(cell, with_setups);
+        out.max(into)
+    }
+
+    /// The least time in which an agent sends, and in which it receives; with half duplex both are
+    /// the time of all its words.
+    fn clocks_of_directions(&self, cell: CellId, with_setups: bool) -> [u128; 2] {
         let parameters = self.machine.parameters();
         let access = u128::from(parameters.access_clocks_per_word);
         let streams = u128::from(parameters.streams);
@@ -53,8 +61,8 @@ impl<'a> AgentLoads<'a> {
         };
         let [out, into] = self.sums[cell.index()];
         match parameters.duplex {
-            Duplex::Full => clocks(out).max(clocks(into)),
-            Duplex::Half => clocks((out.0 + into.0, out.1 + into.1)),
+            Duplex::Full => [clocks(out), clocks(into)],
+            Duplex::Half => [clocks((out.0 + into.0, out.1 + into.1)); 2],
         }
     }
 
@@ -120,11 +128,12 @@ impl<'a> LoadCounter<'a> {
         most.div_ceil(u64::from(self.machine.parameters().channels_per_cell))
     }
 
-    pub(super) fn agent(&self, set: &ConnectionSet, cell: CellId) -> Result<u128, String> {
+    /// The load of an agent that sends, and that of one that receives.
+    pub(super) fn agent(&self, set: &ConnectionSet, cell: CellId) -> Result<[u128; 2], String> {
         self.known(cell)?;
         let mut agents = AgentLoads::new(self.machine);
         set.connections().iter().for_each(|c| agents.add(c.source, c.target, c.words));
-        Ok(agents.clocks(cell, true))
+        Ok(agents.clocks_of_directions(cell, true))
     }
 
     pub(super) fn busiest_agent(&self, set: &ConnectionSet) -> u128 {
@@ -181,6 +190,37 @@ impl<'a> LoadCounter<'a> {
         connections: impl Iterator<Item = &'b Connection>,
         side: &[CellRange],
     ) -> Result<u128, String> {
+        let inside = self.inside(side)?;
+        let leaving = connections.filter(|c| leaves(&inside, c.source, c.target));
+        let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
+        let all = (0..self.machine.link_count()).map(LinkId::from_index);
+        let alive = all.filter(|&link| self.live.is_link_alive(link));
+        let moved = alive.map(|link| self.moved(&inside, link)).sum();
+        Ok(share(words.checked_mul(self.clocks_of_all_rates()), moved))
+    }
+
+    /// The words that each live link moves over a cut in as many clocks as all rates divide.
+    pub(super) fn over_cut(&self, side: &[CellRange]) -> Result<LinkPrices, String> {
+        let inside = self.inside(side)?;
+        Ok(LinkPrices::new(&self.live, |link| self.moved(&inside, link)))
+    }
+
+    fn moved(&self, inside: &[bool], link: LinkId) -> u128 {
+        let ends = self.machine.link(link);
+        match leaves(inside, ends.source, ends.target) {
+            true => self.clocks_of_all_rates() / u128::from(self.machine.link_clocks(link)),
+            false => 0,
+        }
+    }
+
+    /// In as many clocks a link of any rate moves a whole number of words.
+    fn clocks_of_all_rates(&self) -> u128 {
+        let [fast, slow] = self.machine.link_clocks_range().map(u128::from);
+        if fast == slow { fast } else { fast * slow }
+    }
+
+    /// The cells of one side of a cut.
+    fn inside(&self, side: &[CellRange]) -> Result<Vec<bool>, String> {
         let mut inside = vec![false; self.machine.cell_count()];
         let mut next = 0;
         for &(first, last) in side {
@@ -191,21 +231,12 @@ impl<'a> LoadCounter<'a> {
             inside[first.index()..=last.index()].fill(true);
             next = last.index() + 1;
         }
-        let leaves = |from: CellId, to: CellId| inside[from.index()] && !inside[to.index()];
-        let leaving = connections.filter(|c| leaves(c.source, c.target));
-        let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
-        // In as many clocks as all rates divide, a link moves this number of words.
-        let [fast, slow] = self.machine.link_clocks_range().map(u128::from);
-        let clocks = if fast == slow { fast } else { fast * slow };
-        let all = (0..self.machine.link_count()).map(LinkId::from_index);
-        let moved = all.filter(|&link| self.live.is_link_alive(link)).map(|link| {
-            let ends = self.machine.link(link);
-            match leaves(ends.source, ends.target) {
-                true => clocks / u128::from(self.machine.link_clocks(link)),
-                false => 0,
-            }
-        });
-        Ok(share(words.checked_mul(clocks), moved.sum()))
+        Ok(inside)
+    }
+
+    /// The given price of each live link.
+    pub(super) fn link_prices(&self, price: impl Fn(LinkId) -> u128) -> LinkPrices {
+        LinkPrices::new(&self.live, price)
     }
 
     /// The greatest load of a cut around a slab of positions of any dimension, for topologies with
@@ -244,6 +275,11 @@ impl<'a> LoadCounter<'a> {
         }
         most
     }
+}
+
+/// Whether a connection or link leaves the cells inside.
+fn leaves(inside: &[bool], from: CellId, to: CellId) -> bool {
+    inside[from.index()] && !inside[to.index()]
 }
 
 fn count(items: impl Iterator) -> u128 {
