@@ -378,6 +378,7 @@ fn search(
     };
     let new_search = |(set, bounds): (_, &BoundsReport)| {
         PlanSearch::new(machine, set, bounds.loads(), options, stop_rule, checks)
+            .with_least_clocks(bounds.summary().clocks)
             .with_clock(clock)
             .interrupted_by(interrupt.clone())
     };

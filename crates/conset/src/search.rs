@@ -181,6 +181,8 @@ pub(crate) struct PlanSearch<'a> {
     task: Task<'a>,
     options: &'a CompileOptions,
     stop_rule: StopRule,
+    /// The bound of clocks with those in which words are on their way, which planners do not aim at.
+    least_clocks: u64,
     plans: PlanFn,
     clock: Option<Clock<'a>>,
     pricing: Pricing,
@@ -224,10 +226,12 @@ impl<'a> PlanSearch<'a> {
         checks: PlanChecks,
     ) -> Self {
         let work_limit = if options.unlimited { u64::MAX } else { WORK_LIMIT };
+        let least_clocks = bounds.clocks;
         Self {
             task: Task::new(machine, set, bounds),
             options,
             stop_rule,
+            least_clocks,
             plans: planner::plans,
             clock: None,
             pricing: Pricing::of(machine, set, work_limit),
@@ -253,6 +257,11 @@ impl<'a> PlanSearch<'a> {
     /// Ends planners early when `interrupt` asks for it.
     pub(crate) fn interrupted_by(self, interrupt: Interrupt) -> Self {
         Self { task: self.task.interrupted_by(interrupt), ..self }
+    }
+
+    /// Ends the search at this bound of clocks, too, if a plan takes no more in fact.
+    pub(crate) fn with_least_clocks(self, least_clocks: u64) -> Self {
+        Self { least_clocks, ..self }
     }
 
     /// Measures the time of planners with a clock.

@@ -9,8 +9,9 @@
 //! holds for another reason is refused.
 //!
 //! A bound of clocks consists of the context switches of the necessary phases and of a load that
-//! the phases share; with timed starts also of clocks in which words are on their way (`ramps`). A bound must not exceed the schedule's own number of phases or prediction.
-//! This follows from a proof, but its message is simpler.
+//! the phases share; with timed starts also of clocks in which words are on their way (`ramps`). A
+//! bound must not exceed the schedule's own number of phases or prediction. This follows from a
+//! proof, but its message is simpler.
 //!
 //! # The prediction
 //!

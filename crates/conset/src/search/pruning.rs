@@ -73,7 +73,8 @@ impl PlanSearch<'_> {
     /// Why the search ends here; `None` if it continues.
     pub(super) fn stop_reason_now(&self) -> Option<StopReason> {
         let best = self.best.as_ref()?;
-        let at_bound = best.clocks <= self.task.bounds().clocks;
+        let at_bound = best.clocks <= self.task.bounds().clocks
+            || best.clocks <= self.least_clocks && best.confirmed_clocks() <= self.least_clocks;
         if at_bound && (self.has_fewest_phases() || self.options.objective == Objective::Time) {
             return Some(StopReason::Bound);
         }
