@@ -48,11 +48,12 @@ pub(crate) fn of_program(
     })
 }
 
-/// The clocks that a schedule states: those of the cost model, or the bound if that is more. Where
-/// streams share links, the model has words on all links from the first clock, and can therefore be
-/// a few clocks below what is proved.
-pub(crate) fn predicted_clocks(bounds: &BoundsReport, prediction: &Prediction) -> u64 {
-    prediction.clocks.max(bounds.summary().clocks)
+/// The bounds that a schedule claims: no more clocks than its own prediction. Where streams share
+/// links, the cost model has words on all links from the first clock and adds with rounding errors, so
+/// it can be a few clocks below what is proved.
+pub(crate) fn claimed(bounds: &BoundsReport, prediction: &Prediction) -> Bounds {
+    let summary = bounds.summary();
+    Bounds { clocks: summary.clocks.min(prediction.clocks), ..summary }
 }
 
 /// The error for a set with a connection end that is not a live cell of the machine.

@@ -312,9 +312,9 @@ fn compile_once(
     let mut sets = Vec::with_capacity(planned.len());
     let mut analyses = Vec::with_capacity(planned.len());
     for (bounds, (timetable, prediction, provenance)) in bounds.into_iter().zip(planned) {
-        let (predicted_clocks, proof) =
-            (bounds::predicted_clocks(&bounds, &prediction), bounds.proof());
-        sets.push(SetSchedule { timetable, bounds: bounds.summary(), proof, predicted_clocks });
+        let (predicted_clocks, proof) = (prediction.clocks, bounds.proof());
+        let claimed = bounds::claimed(&bounds, &prediction);
+        sets.push(SetSchedule { timetable, bounds: claimed, proof, predicted_clocks });
         analyses.push(Analysis { bounds, prediction, provenance });
     }
     let is_reused =

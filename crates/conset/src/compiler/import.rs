@@ -75,9 +75,9 @@ impl Compiled {
             let prediction = predict::predict(&timetable);
             let schedule = SetSchedule {
                 timetable,
-                bounds: bounds.summary(),
+                bounds: crate::bounds::claimed(&bounds, &prediction),
                 proof: bounds.proof(),
-                predicted_clocks: crate::bounds::predicted_clocks(&bounds, &prediction),
+                predicted_clocks: prediction.clocks,
             };
             let verified = conset_verify::set_schedule(schedule)?;
             let checked = *verified.report();
