@@ -327,7 +327,8 @@ fn optimum(machine: &Machine, set: &ConnectionSet) -> (u32, u64) {
                     waits(key, before, after(links - 1 - at));
                     let [from, to]: &mut [std::collections::BTreeSet<CellId>; 2] =
                         ends.entry(key).or_default();
-                    (from.insert(c.source), to.insert(c.target));
+                    from.insert(c.source);
+                    to.insert(c.target);
                 }
             }
             let words = u64::from(c.words);
