@@ -115,9 +115,9 @@ impl BoundsReport {
     /// As [`BoundsReport::summary`], but without the clocks in which words are on their way: what a
     /// search for plans can reach if it hides these.
     pub fn loads(&self) -> Bounds {
-        let load = |bound: &Bound| Bound { value: bound.value - bound.ramp, ..bound.clone() };
-        let loads: Vec<Bound> = self.clocks.iter().map(load).collect();
-        summarize(tightest(&self.phases), tightest(&loads))
+        let load = |bound: &Bound| bound.value - bound.ramp;
+        let clocks = greatest_of(&self.clocks, load);
+        Bounds { clocks: load(clocks), ..summarize(tightest(&self.phases), clocks) }
     }
 
     /// The witnesses of the bounds of [`BoundsReport::summary`].
@@ -139,10 +139,14 @@ fn summarize(phases: &Bound, clocks: &Bound) -> Bounds {
 }
 
 /// The greatest bound, of equal ones the first. There is at least one.
-fn tightest<'a>(bounds: impl IntoIterator<Item = &'a Bound>) -> &'a Bound {
-    let greater =
-        |best: &'a Bound, bound: &'a Bound| if bound.value > best.value { bound } else { best };
-    bounds.into_iter().reduce(greater).expect("a set has bounds")
+fn tightest(bounds: &[Bound]) -> &Bound {
+    greatest_of(bounds, |bound| bound.value)
+}
+
+/// The bound of which something is greatest, of equal ones the first. There is at least one.
+fn greatest_of(bounds: &[Bound], of: impl Fn(&Bound) -> u64) -> &Bound {
+    let greater = |best, bound| if of(bound) > of(best) { bound } else { best };
+    bounds.iter().reduce(greater).expect("a set has bounds")
 }
 
 /// The channels on all routes of a set together that a compilation may use by default: in
