@@ -16,6 +16,8 @@ fn job(folder: &Path, ranks: &str, words: &str) -> Output {
         .args(["-k", "5", "300", &launcher, "-n", ranks, env!("CARGO_BIN_EXE_conset")])
         .args(words.split_whitespace())
         .current_dir(folder)
+        // One launcher may remove the folder of all their files while another begins to use it.
+        .env("TMPDIR", folder)
         // More ranks than cores, and perhaps as root in a container.
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

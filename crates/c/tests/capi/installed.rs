@@ -381,8 +381,13 @@ fn compile_mpi(source: PathBuf, name: &str) -> PathBuf {
 #[cfg(feature = "mpi")]
 fn job(program: &Path, ranks: &str) -> Command {
     let mut job = limited(Path::new(&tool("MPIRUN", "mpirun")));
+    // One launcher may remove the folder of all their files while another begins to use it.
+    let name = program.file_name().expect("it was compiled").to_string_lossy();
+    let files = std::env::temp_dir().join(format!("conset-job-{name}"));
+    std::fs::create_dir_all(&files).unwrap();
     job.args(["-n", ranks])
         .arg(program)
+        .env("TMPDIR", files)
         // More ranks than cores, and perhaps as root in a container.
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
