@@ -227,7 +227,7 @@ impl<'a> SetSide<'a> {
         }
         let image = &compiled.image().sets()[row];
         let known = &compiled.sets()[row];
-        let (clocks, bounds) = (known.prediction.clocks, known.bounds.summary());
+        let (clocks, bounds) = (known.prediction.clocks, schedule.bounds);
         Self { schedule, image, clocks, bounds, first, parts }
     }
 

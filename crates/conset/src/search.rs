@@ -44,6 +44,7 @@
 mod attempts;
 mod price;
 mod pruning;
+mod stats;
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ use conset_ir::{Bounds, ConnectionSet, Infeasible, Machine, Timetable};
 use conset_planner::ejection_search::improve_timetable;
 use conset_planner::{self as planner, Interrupt, Planner, Routed, Task, Work};
 use conset_scheduler::{Prediction, predict};
-use serde::Serialize;
+
+pub use stats::{SearchStats, StopReason, Trial};
 
 use crate::{Clock, CompileError, CompileOptions, Objective, paper_algorithm, parallel};
 use attempts::{
@@ -84,79 +86,6 @@ pub(crate) enum StopRule {
     MaxPlans(u32),
     /// When the caller stops it.
     Stopped,
-}
-
-/// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum StopReason {
-    /// No considerable gain was expected, or all standard attempts were made.
-    #[serde(rename = "enough")]
-    Converged,
-    /// The result is at the bound, so it is optimal.
-    Bound,
-    /// The requested number of plans was made.
-    #[serde(rename = "attempts")]
-    MaxPlans,
-    /// A limit of work was reached; [`CompileOptions::unlimited`] lifts it.
-    #[serde(rename = "work")]
-    WorkLimit,
-    /// The caller stopped the search, so the result depends on the speed of the computer.
-    #[serde(rename = "time")]
-    TimeLimit,
-    /// The caller interrupted the search ([`Interrupt`]), so the result depends on that moment.
-    Interrupted,
-}
-
-/// A plan that was tried: its planner and its price.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Trial {
-    /// The name of the planner.
-    pub planner: &'static str,
-    /// Phases.
-    pub phases: u32,
-    /// Clocks, context switches included.
-    pub clocks: u64,
-    /// Whether it was the best plan so far. The last of these is the result.
-    pub best: bool,
-    /// Seconds for planning and pricing, if a clock was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-}
-
-/// Statistics of the search for a set's plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct SearchStats {
-    /// Plans that were made and priced.
-    #[serde(rename = "made")]
-    pub plans: u32,
-    /// Plans that were dropped because the checker refused them or a stage could not price them.
-    /// Each is a bug in conset.
-    pub candidates_refused: u32,
-    /// Why the search ended.
-    #[serde(rename = "ended")]
-    pub stop_reason: StopReason,
-    /// Cells that the planners examined: a measure of work that is the same on every computer.
-    pub work: u64,
-    /// Every plan that was made and not refused, in order.
-    pub trials: Vec<Trial>,
-}
-
-impl SearchStats {
-    /// The trial that gave the result; `None` if that is the plan of the paper's algorithm.
-    pub fn winner(&self) -> Option<&Trial> {
-        self.trials.iter().rfind(|trial| trial.best)
-    }
-
-    /// The best plan of the planners that did not win.
-    pub fn runner_up(&self) -> Option<&Trial> {
-        let winner = self.winner()?;
-        let others = self.trials.iter().filter(|trial| trial.planner != winner.planner);
-        others.min_by_key(|trial| (trial.clocks, trial.phases))
-    }
 }
 
 /// Ejection search also improves the best plan whose streams do not meet if it takes at most one in this

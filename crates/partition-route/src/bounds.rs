@@ -220,7 +220,7 @@ fn bounds_with_budget(
         clocks.iter_mut().for_each(|bound| bound.ramp += ramps.of_links(bound));
         clocks.push(latency::clocks(machine, set, &shortest.hops, fewest));
     }
-    let clocks = clocks.into_iter().map(|bound| bound.beside(switches)).collect();
+    let clocks = clocks.into_iter().map(|bound| bound.with_switches(switches)).collect();
     Ok(BoundsReport { phases, clocks })
 }
 
@@ -269,8 +269,8 @@ impl LoadBound {
         Self { binding, clocks, ramp: 0, explanation, witness }
     }
 
-    /// The bound of clocks with the context switches.
-    fn beside(self, switches: u128) -> Bound {
+    /// The bound of clocks, with those of context switches.
+    fn with_switches(self, switches: u128) -> Bound {
         let value = saturate(switches + self.clocks + self.ramp);
         let mut explanation = self.explanation;
         if self.ramp > 0 && self.binding != Binding::Latency {

@@ -86,15 +86,15 @@ fn main() -> ExitCode {
 fn launch(case: &Case, ranks: usize) -> Output {
     let program = std::env::current_exe().expect("this program");
     // Files by which ranks talk where they must not by MPI.
-    let name = format!("mpi-{}-{}-{ranks}", std::process::id(), case.name);
-    let scratch = std::env::temp_dir().join(name);
+    let scratch =
+        format!("{}/mpi-{}-{}-{ranks}", env!("CARGO_TARGET_TMPDIR"), std::process::id(), case.name);
     std::fs::create_dir_all(&scratch).expect("a folder for files of a job");
     let output = job(&program, case, ranks, &scratch);
     std::fs::remove_dir_all(&scratch).expect("the folder was made above");
     output
 }
 
-fn job(program: &Path, case: &Case, ranks: usize, scratch: &Path) -> Output {
+fn job(program: &Path, case: &Case, ranks: usize, scratch: &str) -> Output {
     let mut command = Command::new("timeout");
     if let Some(seconds) = case.time_out {
         command.env("CONSET_TIMEOUT", seconds);

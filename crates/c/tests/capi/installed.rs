@@ -382,8 +382,7 @@ fn compile_mpi(source: PathBuf, name: &str) -> PathBuf {
 fn job(program: &Path, ranks: &str) -> Command {
     let mut job = limited(Path::new(&tool("MPIRUN", "mpirun")));
     // One launcher may remove the folder of all their files while another begins to use it.
-    let name = program.file_name().expect("it was compiled").to_string_lossy();
-    let files = std::env::temp_dir().join(format!("conset-job-{name}"));
+    let files = program.with_extension("job");
     std::fs::create_dir_all(&files).unwrap();
     job.args(["-n", ranks])
         .arg(program)

@@ -12,7 +12,7 @@
 //! Finding the best bisection is a hard problem and is not attempted.
 
 use conset_ir::convert::{index, to_u32};
-use conset_ir::witness::ranges;
+use conset_ir::witness::{CellRange, ranges};
 use conset_ir::{Binding, CellId, ConnectionSet, Machine, Topology, TreeLevel, Witness};
 
 use super::LoadBound;
@@ -90,15 +90,22 @@ impl TightestCut {
 }
 
 /// Clocks in which every link moves a whole number of words: those of a word, if all links are alike.
-pub(super) fn link_clocks(machine: &Machine) -> u128 {
+fn link_clocks(machine: &Machine) -> u128 {
     match machine.link_clocks_range().map(u128::from) {
         [fast, slow] if fast < slow => fast * slow,
         [clocks, _] => clocks,
     }
 }
 
+/// Which cells are on a side ([`Witness::Cut`]).
+pub(super) fn inside(machine: &Machine, side: &[CellRange]) -> Vec<bool> {
+    let mut inside = vec![false; machine.cell_count()];
+    side.iter().for_each(|(first, last)| inside[first.index()..=last.index()].fill(true));
+    inside
+}
+
 /// The ends of all live links, and the words that each moves in [`link_clocks`].
-fn live_links(machine: &Machine) -> impl Iterator<Item = (CellId, CellId, u128)> + '_ {
+pub(super) fn live_links(machine: &Machine) -> impl Iterator<Item = (CellId, CellId, u128)> + '_ {
     let clocks = link_clocks(machine);
     machine.cells().flat_map(|cell| machine.outgoing(cell)).map(move |&link| {
         let ends = machine.link(link);

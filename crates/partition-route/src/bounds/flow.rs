@@ -27,7 +27,7 @@ mod search;
 use conset_ir::convert::to_u32;
 use conset_ir::{Binding, CellId, ConnectionSet, LinkId, Machine, Witness};
 
-use super::{Bound, LoadBound, saturate};
+use super::{Bound, LoadBound, cuts, saturate};
 use crate::network::Network;
 use crate::wide::wide_to_f64;
 use search::{Aim, LengthBound, LengthSearch};
@@ -144,8 +144,7 @@ fn edge_lengths(machine: &Machine, network: &Network, witness: &Witness) -> Opti
         Witness::Hops => Box::new(|_| 1),
         Witness::LinkPrices(prices) => Box::new(|link| prices[link.index()]),
         Witness::Cut(side) => {
-            let mut inside = vec![false; network.cells];
-            side.iter().for_each(|&(a, b)| inside[a.index()..=b.index()].fill(true));
+            let inside = cuts::inside(machine, side);
             Box::new(move |link| {
                 let link = machine.link(link);
                 u32::from(inside[link.source.index()] && !inside[link.target.index()])

@@ -21,10 +21,9 @@
 
 use std::cmp::Reverse;
 
-use conset_ir::{Binding, ConnectionSet, Duplex, LinkId, Machine, Witness};
+use conset_ir::{Binding, CellId, ConnectionSet, Duplex, Machine, Witness};
 
-use super::LoadBound;
-use super::cuts::link_clocks;
+use super::{LoadBound, cuts};
 use crate::wide::wide;
 
 /// What words take beside the loads of a set on a machine with timed starts.
@@ -76,25 +75,20 @@ impl<'a> Ramps<'a> {
 
     /// The clocks of links beside a load.
     pub(super) fn of_links(&self, bound: &LoadBound) -> u128 {
-        let machine = self.machine;
-        let by = |prices: &[u32]| Prices::new(machine, |link| prices[link.index()].into());
+        let links = || self.machine.cells().flat_map(|cell| self.machine.outgoing(cell));
+        let by = |prices: &[u32]| Prices::new(links().map(|link| prices[link.index()].into()));
         match &bound.witness {
             Witness::Hops if bound.binding == Binding::AverageLink => {
-                self.beside(&Prices::new(machine, |_| 1), bound.clocks)
+                self.beside(&Prices::new(links().map(|_| 1)), bound.clocks)
             }
             Witness::LinkPrices(prices) => self.beside(&by(prices), bound.clocks),
             Witness::Cut(side) => {
-                let mut inside = vec![false; machine.cell_count()];
-                side.iter().for_each(|(a, b)| inside[a.index()..=b.index()].fill(true));
-                let clocks = link_clocks(machine);
-                let words = |link: LinkId| {
-                    let ends = machine.link(link);
-                    match inside[ends.source.index()] && !inside[ends.target.index()] {
-                        true => clocks / u128::from(machine.link_clocks(link)),
-                        false => 0,
-                    }
+                let inside = cuts::inside(self.machine, side);
+                let leaves = |&(from, to, _): &(CellId, CellId, u128)| {
+                    inside[from.index()] && !inside[to.index()]
                 };
-                self.beside(&Prices::new(machine, words), bound.clocks)
+                let crossing = cuts::live_links(self.machine).filter(leaves);
+                self.beside(&Prices::new(crossing.map(|(_, _, words)| words)), bound.clocks)
             }
             // The routes of the words, the words alone and the busiest agent have these clocks or
             // more beside them, whichever binds.
@@ -150,16 +144,15 @@ impl<'a> Ramps<'a> {
     }
 }
 
-/// The prices of the live links.
+/// The prices of the live links that have one.
 struct Prices {
     dearest_first: Vec<u128>,
     sum: u128,
 }
 
 impl Prices {
-    fn new(machine: &Machine, of: impl Fn(LinkId) -> u128) -> Self {
-        let links = machine.cells().flat_map(|cell| machine.outgoing(cell));
-        let mut dearest_first: Vec<u128> = links.map(|&link| of(link)).collect();
+    fn new(prices: impl Iterator<Item = u128>) -> Self {
+        let mut dearest_first: Vec<u128> = prices.collect();
         dearest_first.sort_unstable_by_key(|&price| Reverse(price));
         let sum = dearest_first.iter().sum();
         Self { dearest_first, sum }

@@ -193,24 +193,23 @@ impl<'a> LoadCounter<'a> {
         let inside = self.inside(side)?;
         let leaving = connections.filter(|c| leaves(&inside, c.source, c.target));
         let words: u128 = leaving.map(|c| u128::from(c.words)).sum();
-        let all = (0..self.machine.link_count()).map(LinkId::from_index);
-        let alive = all.filter(|&link| self.live.is_link_alive(link));
-        let moved = alive.map(|link| self.moved(&inside, link)).sum();
+        let moved = self.out_of(&inside).sum;
         Ok(share(words.checked_mul(self.clocks_of_all_rates()), moved))
     }
 
     /// The words that each live link moves over a cut in as many clocks as all rates divide.
     pub(super) fn over_cut(&self, side: &[CellRange]) -> Result<LinkPrices, String> {
-        let inside = self.inside(side)?;
-        Ok(LinkPrices::new(&self.live, |link| self.moved(&inside, link)))
+        self.inside(side).map(|inside| self.out_of(&inside))
     }
 
-    fn moved(&self, inside: &[bool], link: LinkId) -> u128 {
-        let ends = self.machine.link(link);
-        match leaves(inside, ends.source, ends.target) {
-            true => self.clocks_of_all_rates() / u128::from(self.machine.link_clocks(link)),
-            false => 0,
-        }
+    fn out_of(&self, inside: &[bool]) -> LinkPrices {
+        self.link_prices(|link| {
+            let ends = self.machine.link(link);
+            match leaves(inside, ends.source, ends.target) {
+                true => self.clocks_of_all_rates() / u128::from(self.machine.link_clocks(link)),
+                false => 0,
+            }
+        })
     }
 
     /// In as many clocks a link of any rate moves a whole number of words.

@@ -32,6 +32,10 @@ pub(super) struct Ramps<'a> {
     access: u128,
     /// The least clocks of a word on a link.
     link: u128,
+    /// The links of the shortest route.
+    fewest_hops: u32,
+    /// The number of cells that send words over links, and of those that receive them; at least 1.
+    ends: [u128; 2],
 }
 
 impl<'a> Ramps<'a> {
@@ -45,14 +49,19 @@ impl<'a> Ramps<'a> {
         let parameters = machine.parameters();
         let [link, _] = machine.link_clocks_range();
         let counted = parameters.has_timed_starts() && phases > 0 && !set.is_empty();
-        counted.then(|| Self {
-            machine,
-            set,
-            hops: distances.hops(),
-            phases,
-            setup: parameters.stream_setup.into(),
-            access: parameters.access_clocks_per_word.into(),
-            link: link.into(),
+        counted.then(|| {
+            let hops = distances.hops();
+            Self {
+                machine,
+                set,
+                hops,
+                phases,
+                setup: parameters.stream_setup.into(),
+                access: parameters.access_clocks_per_word.into(),
+                link: link.into(),
+                fewest_hops: hops.iter().copied().min().unwrap_or(0),
+                ends: ends(machine, set, hops),
+            }
         })
     }
 
@@ -62,7 +71,7 @@ impl<'a> Ramps<'a> {
     }
 
     fn shortest_way(&self) -> u128 {
-        self.way(self.hops.iter().copied().min().unwrap_or(0))
+        self.way(self.fewest_hops)
     }
 
     fn shortest_phase(&self) -> u128 {
@@ -116,7 +125,7 @@ impl<'a> Ramps<'a> {
 
     /// The clocks that links are idle in a phase, times their prices.
     fn lost(&self, prices: &LinkPrices, clocks: u128) -> u128 {
-        let [sending, receiving] = self.ends();
+        let [sending, receiving] = self.ends;
         let mut lost = 0u128;
         for (row, &price) in prices.descending.iter().enumerate() {
             let words = u128::from(to_u64(row)) + 1;
@@ -126,23 +135,26 @@ impl<'a> Ramps<'a> {
         }
         lost
     }
+}
 
-    /// The number of cells that send words over links, and of those that receive them; at least 1.
-    fn ends(&self) -> [u128; 2] {
-        let moved = self.set.connections().iter().zip(self.hops).filter(|&(_, &hops)| hops > 0);
-        let mut ends: [Vec<CellId>; 2] = moved.map(|(c, _)| (c.source, c.target)).unzip().into();
-        for cells in &mut ends {
-            cells.sort_unstable();
-            cells.dedup();
+/// The ends of [`Ramps`].
+fn ends(machine: &Machine, set: &ConnectionSet, hops: &[u32]) -> [u128; 2] {
+    let mut counts = [0u128; 2];
+    let mut seen = vec![[false; 2]; machine.cell_count()];
+    for (connection, &hops) in set.connections().iter().zip(hops) {
+        for (end, cell) in [connection.source, connection.target].into_iter().enumerate() {
+            let seen = &mut seen[cell.index()][end];
+            counts[end] += u128::from(hops > 0 && !*seen);
+            *seen |= hops > 0;
         }
-        ends.map(|cells| u128::from(to_u64(cells.len().max(1))))
     }
+    counts.map(|cells| cells.max(1))
 }
 
 /// The prices of all live links, the greatest first.
 pub(super) struct LinkPrices {
     descending: Vec<u128>,
-    sum: u128,
+    pub(super) sum: u128,
 }
 
 impl LinkPrices {
