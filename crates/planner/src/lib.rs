@@ -41,6 +41,7 @@
 
 mod batches;
 #[cfg(test)]
+#[path = "../tests/common/cases.rs"]
 mod cases;
 pub mod dense_pathfinder;
 mod edge_coloring;

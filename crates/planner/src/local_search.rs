@@ -17,8 +17,6 @@
 //! The order of a set is preserved. Sets with required bandwidths or latencies are not supported.
 
 mod candidate;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

@@ -549,6 +549,3 @@ const FILLED: u32 = 64;
 fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,9 @@
 
 mod cases;
 mod damage;
+mod file_format;
 mod json;
+mod machine_file;
 #[path = "../../../../fixtures/numbers.rs"]
 mod numbers;
 mod roundtrip;

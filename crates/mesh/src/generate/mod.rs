@@ -19,8 +19,6 @@
 
 mod delaunay;
 mod lattice;
-#[cfg(test)]
-mod tests;
 
 use conset_ir::Result;
 use conset_ir::convert::to_u32;

@@ -22,8 +22,6 @@
 mod build;
 mod cells;
 pub(crate) mod spec;
-#[cfg(test)]
-mod tests;
 
 use conset_ir::{Connection, ConnectionId, ConnectionSet, Machine, Result, limits};
 

@@ -2,12 +2,12 @@
 
 use super::super::PartitionOptions;
 use super::*;
-use crate::generate;
+use crate::generate::plate;
 use crate::halo::halo;
 use crate::model::Graph;
 
-fn plate() -> Source {
-    Source::Mesh(generate::by_name("plate:24x18", 3).unwrap())
+fn rectangle() -> Source {
+    Source::Mesh(plate(24, 18).unwrap())
 }
 
 /// A square grid of vertices with diagonals one way.
@@ -55,7 +55,7 @@ fn price(source: &Source, partition: &Partition, cost: &ExchangeCost) -> (u64, u
 #[test]
 fn the_model_follows_the_halo_through_moves() {
     let sized = grid(12).with_vertex_sizes((0..144).map(|v| v % 4).collect()).unwrap();
-    for source in [plate(), Source::Graph(grid(15)), Source::Graph(sized)] {
+    for source in [rectangle(), Source::Graph(grid(15)), Source::Graph(sized)] {
         let partitioner = Partitioner::new(&source, 7, "f").unwrap();
         let partition = partitioner.partition(&PartitionOptions::new(7).seed(5)).unwrap();
         let nets = Nets::new(&source);
@@ -74,7 +74,7 @@ fn the_model_follows_the_halo_through_moves() {
 #[test]
 fn a_repair_lowers_the_price_and_keeps_the_balance() {
     let mut better = 0;
-    for source in [plate(), Source::Graph(grid(40))] {
+    for source in [rectangle(), Source::Graph(grid(40))] {
         let nets = Nets::new(&source);
         for parts in [2, 5, 16, 30] {
             let partitioner = Partitioner::new(&source, parts, "f").unwrap();
@@ -99,7 +99,7 @@ fn a_repair_lowers_the_price_and_keeps_the_balance() {
 
 #[test]
 fn repairs_are_limited_by_work() {
-    let source = plate();
+    let source = rectangle();
     let partitioner = Partitioner::new(&source, 16, "f").unwrap();
     let made = partitioner.partition(&PartitionOptions::new(16)).unwrap();
     let nets = Nets::new(&source);

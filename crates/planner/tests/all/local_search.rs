@@ -1,10 +1,23 @@
 //! What comes of changes is a plan, whatever the set and the machine.
 
-use super::*;
-use crate::{Planner, PlannerOptions, Task, Work, cases, plans};
+use std::sync::Arc;
+
 use conset_ir::convert::index;
-use conset_ir::{ConnectionSet, Duplex, PhaseTimes, Routing, Slot};
+use conset_ir::{ConnectionSet, Duplex, Machine, PhaseTimes, Routing, Slot, Timetable};
+use conset_partition_route::channels;
+use conset_partition_route::network::Network;
+use conset_planner::{
+    Interrupt, Planner, PlannerOptions, Routed, Streamed, Task, Work, local_search, plans,
+};
 use proptest::prelude::*;
+
+use crate::cases;
+
+/// The agents of each connection, with half duplex the same for both directions.
+fn ports(machine: &Machine, set: &ConnectionSet) -> Vec<[u32; 2]> {
+    let duplex = machine.parameters().duplex;
+    set.connections().iter().map(|c| duplex.ports(c.source, c.target)).collect()
+}
 
 /// Slots in the order of connections, one stream of an agent after the other.
 fn timetable(routing: Routing) -> Timetable {

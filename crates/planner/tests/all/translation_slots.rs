@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, Connection, ConnectionSet, Machine};
-
-use super::*;
+use conset_planner::translation_slots::{TranslationConfig, budget, plan, plan_phases};
+use conset_planner::{Found, Plan, Problem};
 
 fn shifted(machine: &Machine, keep: impl Fn(u32) -> Option<u32>) -> Arc<ConnectionSet> {
     let dims = machine.topology().dims().unwrap();

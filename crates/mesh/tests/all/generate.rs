@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use conset_ir::convert::{index, to_f64};
 use proptest::prelude::*;
 
-use super::{LIST, by_name, cracked_plate, random_plate};
-use crate::model::Mesh;
-use crate::write_msh::{MshFormat, write};
+use conset_mesh::generate::{LIST, by_name, cracked_plate, random_plate};
+use conset_mesh::model::Mesh;
+use conset_mesh::write_msh::{MshFormat, write};
 
 fn made(spec: &str) -> Mesh {
     by_name(spec, 1).unwrap_or_else(|e| panic!("{e}"))
@@ -278,8 +278,10 @@ fn every_form_reads_back_to_the_same_mesh() {
             [MshFormat::V41Text, MshFormat::V41Binary, MshFormat::V22Text, MshFormat::V22Binary]
         {
             let bytes = write(&mesh, form).unwrap();
-            let source = crate::read(crate::Format::Gmsh, "made.msh", &bytes).unwrap();
-            let crate::Source::Mesh(back) = source else { panic!("{spec} {form:?}: no mesh") };
+            let source = conset_mesh::read(conset_mesh::Format::Gmsh, "made.msh", &bytes).unwrap();
+            let conset_mesh::Source::Mesh(back) = source else {
+                panic!("{spec} {form:?}: no mesh")
+            };
             assert_eq!(counts(&back), counts(&mesh), "{spec} {form:?}");
             assert!(back.coordinates() == mesh.coordinates(), "{spec} {form:?}");
             assert!(back.elements().eq(mesh.elements()), "{spec} {form:?}");

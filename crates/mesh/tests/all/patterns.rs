@@ -6,7 +6,7 @@ use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Parameters, Topology};
 use proptest::prelude::*;
 
-use super::{LIST, generate};
+use conset_mesh::patterns::{LIST, generate};
 
 const MACHINES: [&str; 14] = [
     "iwarp",
