@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use conset_ir::convert::{index, to_f64};
+use conset_mesh::generate::{LIST, by_name, cracked_plate, random_plate};
+use conset_mesh::model::{Mesh, Shape};
+use conset_mesh::write_msh::{MshFormat, write};
+use conset_mesh::{Format, Source, read};
 use proptest::prelude::*;
 
-use conset_mesh::generate::{LIST, by_name, cracked_plate, random_plate};
-use conset_mesh::model::Mesh;
-use conset_mesh::write_msh::{MshFormat, write};
+use crate::halo_kinds::sides;
 
 fn made(spec: &str) -> Mesh {
     by_name(spec, 1).unwrap_or_else(|e| panic!("{e}"))
@@ -31,18 +33,12 @@ fn size(corners: &[[f64; 3]]) -> f64 {
 
 /// The faces of an element by the corners it lists: edges of a triangle, faces of a solid.
 fn faces(corners: usize) -> &'static [&'static [usize]] {
-    match corners {
-        3 => &[&[0, 1], &[1, 2], &[2, 0]],
-        4 => &[&[0, 1, 2], &[0, 1, 3], &[0, 2, 3], &[1, 2, 3]],
-        _ => &[
-            &[0, 1, 2, 3],
-            &[4, 5, 6, 7],
-            &[0, 1, 5, 4],
-            &[1, 2, 6, 5],
-            &[2, 3, 7, 6],
-            &[3, 0, 4, 7],
-        ],
-    }
+    let shape = match corners {
+        3 => Shape::Triangle,
+        4 => Shape::Tetrahedron,
+        _ => Shape::Hexahedron,
+    };
+    sides(shape, true)
 }
 
 /// Checks what every generated mesh promises; returns the number of faces on its boundary.
@@ -278,10 +274,8 @@ fn every_form_reads_back_to_the_same_mesh() {
             [MshFormat::V41Text, MshFormat::V41Binary, MshFormat::V22Text, MshFormat::V22Binary]
         {
             let bytes = write(&mesh, form).unwrap();
-            let source = conset_mesh::read(conset_mesh::Format::Gmsh, "made.msh", &bytes).unwrap();
-            let conset_mesh::Source::Mesh(back) = source else {
-                panic!("{spec} {form:?}: no mesh")
-            };
+            let source = read(Format::Gmsh, "made.msh", &bytes).unwrap();
+            let Source::Mesh(back) = source else { panic!("{spec} {form:?}: no mesh") };
             assert_eq!(counts(&back), counts(&mesh), "{spec} {form:?}");
             assert!(back.coordinates() == mesh.coordinates(), "{spec} {form:?}");
             assert!(back.elements().eq(mesh.elements()), "{spec} {form:?}");

@@ -213,7 +213,7 @@ proptest! {
 }
 
 /// The faces of a shape by its corners, or its edges.
-fn sides(shape: Shape, faces: bool) -> &'static [&'static [usize]] {
+pub(crate) fn sides(shape: Shape, faces: bool) -> &'static [&'static [usize]] {
     match (shape, faces) {
         (Shape::Line, _) => &[&[0], &[1]],
         (Shape::Triangle, _) => &[&[0, 1], &[1, 2], &[2, 0]],

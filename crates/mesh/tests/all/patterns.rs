@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use conset_ir::convert::{index, to_u32, to_u64};
 use conset_ir::{CellId, ConnectionId, ConnectionSet, Machine, Parameters, Topology};
-use proptest::prelude::*;
-
 use conset_mesh::patterns::{LIST, generate};
+use proptest::prelude::*;
 
 const MACHINES: [&str; 14] = [
     "iwarp",

@@ -1,5 +1,6 @@
 //! What is seen of a partition: faces of one element, and elements of two dimensions.
 
+use conset_ir::CellId;
 use conset_ir::convert::to_u32;
 use conset_mesh::halo;
 use conset_mesh::model::{Mesh, Source};
@@ -7,8 +8,6 @@ use conset_mesh::partition::Partition;
 use conset_mesh::read::Reading;
 use conset_mesh::surface::Surface;
 use conset_mesh::write_partition::PlacedPartition;
-
-use conset_ir::CellId;
 
 fn surface(dimension: u8, points: &[[f64; 3]], elements: &[&[u32]]) -> Surface {
     let first = elements.iter().scan(0, |end, nodes| {

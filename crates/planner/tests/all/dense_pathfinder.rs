@@ -1,6 +1,6 @@
 //! Dense phases keep every rule that their machine has, whatever the set.
 
-use crate::common;
+use crate::{cases, common};
 use std::sync::Arc;
 
 use crate::common::{check, machine};
@@ -32,7 +32,7 @@ proptest! {
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
         seed in 0..4u64,
     ) {
-        let set = Arc::new(common::set(&machine, &sends));
+        let set = Arc::new(cases::set(&machine, &sends));
         let plan = planned(&machine, &set, seed).expect("it plans any set");
         check(&machine, &set, &plan);
         prop_assert_eq!(planned(&machine, &set, seed), Some(plan));

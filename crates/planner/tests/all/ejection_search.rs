@@ -1,6 +1,6 @@
 //! Improved plans keep every rule that their machine has, whatever the set and the plan.
 
-use crate::common;
+use crate::{cases, common};
 use std::sync::Arc;
 
 use crate::common::{check, machine};
@@ -43,7 +43,7 @@ proptest! {
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..60),
         seed in 0..4u64,
     ) {
-        let set = Arc::new(common::set(&machine, &sends));
+        let set = Arc::new(cases::set(&machine, &sends));
         let Some(plan) = common::planned(&machine, &set, by_slots) else { return Ok(()) };
         let better = || improved(&machine, &set, seed, |_| Some(plan.clone()));
         if let Some(first) = better() {

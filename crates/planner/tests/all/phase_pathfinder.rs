@@ -1,6 +1,6 @@
 //! Plans by phases keep every rule that their machine has, whatever the set, and need few phases.
 
-use crate::common;
+use crate::{cases, common};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ proptest! {
         sends in prop::collection::vec((any::<u32>(), any::<u32>(), 1..900u32), 1..90),
         seed in 0..4u64,
     ) {
-        let set = Arc::new(common::set(&machine, &sends));
+        let set = Arc::new(cases::set(&machine, &sends));
         // At once, because no other test of the crate takes so long.
         let plans = || plans(&machine, &set, seed);
         let (found, again) = rayon::join(plans, plans);

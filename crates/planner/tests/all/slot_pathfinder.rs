@@ -1,6 +1,6 @@
 //! Plans by slots keep every rule that their machine has, whatever the set.
 
-use crate::common;
+use crate::{cases, common};
 use std::sync::Arc;
 
 use crate::common::{check, machine};
@@ -31,7 +31,7 @@ proptest! {
         pairs in pairs(),
         seed in 0..4u64,
     ) {
-        let set = common::set(&machine, &sends);
+        let set = cases::set(&machine, &sends);
         let x = |number: u32| ConnectionId(number % sends.len() as u32);
         let pairs = pairs.iter().map(|&(a, b)| (x(a).min(x(b)), x(a).max(x(b))));
         let set = set.with_order(pairs.filter(|(a, b)| a != b).collect()).unwrap();

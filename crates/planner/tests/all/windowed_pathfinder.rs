@@ -1,6 +1,6 @@
 //! Packed phases keep every rule that their machine has, whatever the set.
 
-use crate::common;
+use crate::{cases, common};
 use std::sync::Arc;
 
 use crate::common::{check, machine};
@@ -32,7 +32,7 @@ proptest! {
         last in 0..3u32,
         seed in 0..4u64,
     ) {
-        let set = Arc::new(common::set(&machine, &sends));
+        let set = Arc::new(cases::set(&machine, &sends));
         let plan = packed(&machine, &set, last, seed).expect("packing plans any set");
         check(&machine, &set, &plan);
         prop_assert_eq!(packed(&machine, &set, last, seed), Some(plan));

@@ -33,14 +33,6 @@ pub(crate) fn planned(
     Some(plan)
 }
 
-/// A set of connections between the endpoints with these numbers, counted round and round.
-pub(crate) fn set(machine: &Machine, sends: &[(u32, u32, u32)]) -> ConnectionSet {
-    let cells: Vec<CellId> = machine.endpoints().collect();
-    let cell = |number: u32| cells[number as usize % cells.len()];
-    let connect = |&(a, b, words): &(u32, u32, u32)| Connection::new(cell(a), cell(b), words);
-    ConnectionSet::new("s", sends.iter().map(connect).collect()).expect("ends are cells")
-}
-
 /// Sets that planners of starts decline: with a requirement of bandwidth, with one of latency, and
 /// empty; with an order, too, if that is declined.
 pub(crate) fn declined(orders: bool) -> Vec<Arc<ConnectionSet>> {
